@@ -11,7 +11,15 @@ from penstock.advice.sentences import reasons, verdict_sentence
 from penstock.advice.targets import TargetAdviceFormat
 from penstock.model import FORMAT
 
-__all__ = ["AdviceFormat", "advice_document"]
+__all__ = [
+    "AdviceBoundFormat",
+    "AdviceFormat",
+    "AdvisedJobFormat",
+    "AdvisedPolicyFormat",
+    "GainFormat",
+    "PolicyYieldFormat",
+    "advice_document",
+]
 
 
 class PolicyYieldFormat(TypedDict):

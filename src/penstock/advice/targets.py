@@ -25,7 +25,12 @@ from penstock.model.problem import Problem
 from penstock.placement import get_allocation, get_placement
 from penstock.policies import get_policy
 
-__all__ = ["TargetAdvice", "TargetAdviceFormat", "advise_targets"]
+__all__ = [
+    "SlowdownsFormat",
+    "TargetAdvice",
+    "TargetAdviceFormat",
+    "advise_targets",
+]
 
 _ALLOCATIONS: Final = ("t-cpu", "n-sys", "best-bandwidth", "static")
 _PLACEMENTS: Final = ("greedy-non-clairvoyant", "greedy-clairvoyant")

@@ -19,7 +19,15 @@ from penstock.analysis import Bound
 from penstock.errors import InputError, plain_mismatch
 from penstock.experiments.study import Row
 
-__all__ = ["ComparisonFormat", "merged", "policies_in_all", "rows_of_result"]
+__all__ = [
+    "BoundFormat",
+    "ComparedInstanceFormat",
+    "ComparisonFormat",
+    "PolicyResultFormat",
+    "merged",
+    "policies_in_all",
+    "rows_of_result",
+]
 
 #: Columns that may differ between two runs of one policy on one instance.
 _INDIFFERENT: Final = ("instance", "file", "result", "bound", "seconds")

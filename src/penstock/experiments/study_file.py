@@ -40,7 +40,11 @@ from penstock.experiments.reproduction import Reproduction
 from penstock.experiments.study import METRICS, Point, Study, column_of, sweep
 from penstock.model.documents import inside, refuse_other_kind
 
-__all__ = ["StudyFormat", "read_study"]
+__all__ = [
+    "PlotFormat",
+    "StudyFormat",
+    "read_study",
+]
 
 #: A name of a folder, except names that the results folder uses for other things.
 _NAME: Final = re.compile(r"(?!(studies|live|index\.html)$)\w[\w.-]*")

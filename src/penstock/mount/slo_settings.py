@@ -47,7 +47,17 @@ from penstock.mount.striping import targets_of
 from penstock.qos import SchedulerSpec, Slo, get_scheduler
 from penstock.units import parse_bandwidth, parse_time
 
-__all__ = ["OTHER", "SloFormat", "SloSettings", "read_document", "slo_settings_from"]
+__all__ = [
+    "OTHER",
+    "ExchangeFormat",
+    "ObjectiveFormat",
+    "Quantity",
+    "RuleFormat",
+    "SloFormat",
+    "SloSettings",
+    "read_document",
+    "slo_settings_from",
+]
 
 #: Application of files that match no rule, if the file names no default.
 OTHER: Final = "other"

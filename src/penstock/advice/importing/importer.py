@@ -35,7 +35,13 @@ from penstock.model import FORMAT, Instance, Platform, instance_to_document
 from penstock.model.formats import InstanceFormat
 from penstock.workloads.darshan_log import check_reader
 
-__all__ = ["ImportFormat", "ImportOptions", "Imported", "import_logs"]
+__all__ = [
+    "EnsembleFormat",
+    "ImportFormat",
+    "ImportOptions",
+    "Imported",
+    "import_logs",
+]
 
 #: A log belongs to a job of Slurm if it begins at most this long outside of the job.
 _CLOCK_SKEW_S: Final = 3600.0

@@ -31,7 +31,12 @@ from penstock.units import (
     format_volume,
 )
 
-__all__ = ["ReportFormat", "ranked", "report_document", "report_sentences"]
+__all__ = [
+    "ReportFormat",
+    "ranked",
+    "report_document",
+    "report_sentences",
+]
 
 #: Jobs and policies that the words name.
 _NAMED: Final = 3

@@ -18,7 +18,7 @@ from typing import Any, Final
 from penstock.cli.tables import format_table
 from penstock.errors import UnknownNameError
 
-__all__ = ["FORMATS", "SUMMARY", "main", "schema_of", "setup_parser"]
+__all__ = ["FORMATS", "SUMMARY", "FileFormat", "main", "schema_of", "setup_parser"]
 
 SUMMARY = "print the JSON Schema of a file format"
 _DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"

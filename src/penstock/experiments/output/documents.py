@@ -16,8 +16,11 @@ from penstock.experiments.study import Row
 from penstock.model import FORMAT
 
 __all__ = [
+    "CombinationFormat",
     "PlanComparisonFormat",
     "PlanFormat",
+    "PlanMetricsFormat",
+    "RefusalFormat",
     "bound_document",
     "comparison_document",
     "plan_comparison_document",
