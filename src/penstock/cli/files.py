@@ -5,8 +5,9 @@ The ``type=`` of an option says whether it names an input file, an output file o
 folder. `check_names` then checks all names at once: a file that cannot be written is
 reported at the start and not after hours of work, no input file is overwritten, and no
 two results go into one file. The folder of an `OutputFile` must exist: it may be
-misspelt. An `OutputFolder` is made, and so is the folder of an instance that
-``penstock generate`` writes (`penstock.model.replacing`).
+misspelt. What ``-o`` names is made with its folders: an `OutputFolder`, and the folder
+of an instance that ``penstock generate`` or ``import`` writes
+(`penstock.model.replacing`).
 """
 
 from __future__ import annotations

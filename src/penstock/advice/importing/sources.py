@@ -42,6 +42,11 @@ FORMATS: Final = ("auto", *READERS)
 #: Number of bytes that decide.
 _HEAD: Final = 65536
 _DARSHAN: Final = (6567223).to_bytes(8, "little")
+_UNKNOWN: Final = "this is not a log of a known format"
+_KNOWN: Final = (
+    "known: Darshan, sacct --parsable2 or --json, SWF, Recorder, TMIO, CSV with the "
+    "columns job,begin,end,bytes, archive of penstock serve"
+)
 _SQLITE: Final = b"SQLite format 3\0"
 
 
@@ -123,10 +128,22 @@ def _text_format(head: str) -> str:
         return "slurm"
     if set(intervals_csv.COLUMNS) <= set(first.split(",")):
         return "csv"
+    if hint := _nearly(first):
+        return f"{_UNKNOWN}: {hint}"
     jobs = [line for line in lines if not line.startswith(";")]
     if not jobs or len(jobs[0].split()) == swf.FIELDS:
         return "swf"
-    return "this is not a log of a known format"
+    return f"{_UNKNOWN} ({_KNOWN})"
+
+
+def _nearly(first: str) -> str:
+    """Return what is wrong with the first line of a file that is nearly a log."""
+    if first.count("|") > 1:
+        return "sacct --parsable2 without a header (leave out --noheader)"
+    for sign, word in ((";", "semicolons"), ("\t", "tabs")):
+        if set(intervals_csv.COLUMNS) <= set(first.split(sign)):
+            return f"CSV with {word} (write job,begin,end,bytes with commas)"
+    return ""
 
 
 def _json_format(head: str) -> str:
@@ -136,4 +153,4 @@ def _json_format(head: str) -> str:
         return "this is a file of penstock, not a log"
     if '"jobs"' in head or '"meta"' in head:
         return "slurm"
-    return "this is not a log of a known format"
+    return f"{_UNKNOWN} ({_KNOWN})"

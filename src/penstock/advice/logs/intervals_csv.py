@@ -13,12 +13,12 @@ import csv
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import msgspec
 
 from penstock.advice.logs.bursts import interval_record
-from penstock.advice.logs.record import LoggedJob, Skipped, plain_name
+from penstock.advice.logs.record import LoggedJob, Skipped, plain_name, skipped_line
 from penstock.errors import InputError
 
 __all__ = ["COLUMNS", "read_csv"]
@@ -30,6 +30,7 @@ _EPOCH_S: Final = 1e8
 
 
 class _Row(msgspec.Struct):
+    job: str
     begin: float
     end: float
     volume: int
@@ -42,23 +43,11 @@ def read_csv(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the jobs of a file, in the order of their first rows."""
     jobs: dict[str, list[_Row]] = {}
     with path.open(newline="", encoding="utf-8", errors="replace") as stream:
-        rows = csv.DictReader(stream)
-        missing = [name for name in COLUMNS if name not in (rows.fieldnames or ())]
-        if missing:
-            raise InputError(
-                f"no column {', '.join(missing)}",
-                where="line 1",
-                remedy=f"a file of intervals has the columns {', '.join(COLUMNS)}",
-            )
-        for row in rows:
-            try:
-                jobs.setdefault(row["job"] or "", []).append(_parsed(row))
-            except (TypeError, ValueError) as error:
-                raise InputError(
-                    f"not a valid row: {error}",
-                    where=f"line {rows.line_num}",
-                    remedy="begin and end are seconds, bytes and nodes whole numbers",
-                ) from None
+        for row in _rows(stream, path):
+            if isinstance(row, Skipped):
+                yield row
+            else:
+                jobs.setdefault(row.job, []).append(row)
     for name, intervals in jobs.items():
         source = f"{path}: {name}"
         columns = [(row.begin, row.end, row.volume) for row in intervals]
@@ -77,6 +66,25 @@ def read_csv(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
             yield record
 
 
+def _rows(stream: TextIO, path: Path) -> Iterator[_Row | Skipped]:
+    """Yield the rows of a file, and those that are not valid as skipped."""
+    reader = csv.DictReader(stream)
+    missing = [name for name in COLUMNS if name not in (reader.fieldnames or ())]
+    if missing:
+        raise InputError(
+            f"no column {', '.join(missing)}",
+            where="line 1",
+            remedy=f"begin the file with {','.join(COLUMNS)} (with commas)",
+        )
+    while True:
+        try:
+            yield _parsed(next(reader))
+        except StopIteration:
+            return
+        except (TypeError, ValueError, csv.Error) as error:
+            yield skipped_line(path, reader.line_num, f"not a valid row: {error}")
+
+
 def _parsed(row: dict[str, Any]) -> _Row:
     begin, end = float(row["begin"]), float(row["end"])
     volume, nodes = int(row["bytes"]), int(row.get("nodes") or 1)
@@ -85,5 +93,11 @@ def _parsed(row: dict[str, Any]) -> _Row:
     if volume < 0 or nodes < 1 or not row["job"]:
         raise ValueError(f"job {row['job']!r}, {volume} bytes, {nodes} nodes")
     return _Row(
-        begin, end, volume, nodes, row.get("user") or "", row.get("group") or ""
+        job=row["job"],
+        begin=begin,
+        end=end,
+        volume=volume,
+        nodes=nodes,
+        user=row.get("user") or "",
+        group=row.get("group") or "",
     )

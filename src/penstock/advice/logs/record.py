@@ -12,7 +12,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-__all__ = ["Burst", "Detail", "LoggedJob", "Reader", "Skipped", "plain_name"]
+__all__ = [
+    "Burst",
+    "Detail",
+    "LoggedJob",
+    "Reader",
+    "Skipped",
+    "plain_name",
+    "skipped_line",
+]
 
 #: What the I/O of a job was read from, from the most to the least exact source.
 Detail: TypeAlias = Literal["dxt", "heatmap", "counters", "accounting", "history"]
@@ -82,7 +90,7 @@ class LoggedJob(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or a job that is not imported, and why."""
+    """A file, a job or a line that is not imported, and why."""
 
     source: str
     reason: str
@@ -90,6 +98,11 @@ class Skipped(msgspec.Struct, frozen=True, kw_only=True):
 
 #: Reads the jobs of a file; the second argument is the gap that ends a burst (s).
 Reader: TypeAlias = Callable[[Path, float], Iterable[LoggedJob | Skipped]]
+
+
+def skipped_line(path: Path, number: int, reason: str) -> Skipped:
+    """Return a line of a file, counted from 1, that is not imported."""
+    return Skipped(source=f"{path}: line {number}", reason=reason)
 
 
 def plain_name(words: Iterable[object]) -> str:

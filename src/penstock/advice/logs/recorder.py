@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from penstock.advice.logs.bursts import interval_record
-from penstock.advice.logs.record import LoggedJob, Skipped, plain_name
+from penstock.advice.logs.record import LoggedJob, Skipped, plain_name, skipped_line
 from penstock.errors import InputError
 
 __all__ = ["is_recorder_folder", "read_recorder"]
@@ -42,6 +42,7 @@ class _TracedProcess(NamedTuple):
     rows: list[tuple[float, float, int]]
     last_s: float
     without_size: int
+    skipped: list[Skipped]
 
 
 def is_recorder_folder(path: Path) -> bool:
@@ -60,6 +61,8 @@ def read_recorder(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
             "the trace is not converted to text", remedy=f"run recorder2text {path}"
         )
     processes = [_read_process(file) for file in files]
+    for process in processes:
+        yield from process.skipped
     rows = [row for process in processes for row in process.rows]
     if not rows:
         yield Skipped(source=str(path), reason="the job has no I/O")
@@ -100,22 +103,22 @@ def _described(
 def _read_process(path: Path) -> _TracedProcess:
     rows: list[tuple[float, float, int]] = []
     last_s, without_size = 0.0, 0
+    skipped: list[Skipped] = []
     with path.open(encoding="utf-8", errors="replace") as stream:
         for number, line in enumerate(stream, 1):
             match = _LINE.fullmatch(line.rstrip("\n"))
             if match is None:
-                raise InputError(
-                    "not a line of recorder2text",
-                    where=f"{path.name}: line {number}",
-                    remedy="give the folder that recorder2text wrote",
+                skipped.append(
+                    skipped_line(path, number, "not a line of recorder2text")
                 )
+                continue
             begin, end, function, _, _, arguments = match.groups()
             last_s = max(last_s, float(end))
             without_size += function in _WITHOUT_SIZE
             size = _size(function, arguments.split())
             if size > 0:
                 rows.append((float(begin), max(float(begin), float(end)), size))
-    return _TracedProcess(rows, last_s, without_size)
+    return _TracedProcess(rows, last_s, without_size, skipped)
 
 
 def _size(function: str, arguments: list[str]) -> int:

@@ -17,14 +17,20 @@ Times without a zone are taken as local time.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from penstock.advice.logs.record import Burst, LoggedJob, Skipped, plain_name
+from penstock.advice.logs.record import (
+    Burst,
+    LoggedJob,
+    Skipped,
+    plain_name,
+    skipped_line,
+)
 from penstock.errors import InputError
 from penstock.units import parse_volume
 
@@ -52,8 +58,12 @@ def read_slurm(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the jobs of a file."""
     data = path.read_bytes()
     is_json = data.lstrip()[:1] == b"{"
-    jobs = _from_json(data) if is_json else _from_text(data.decode(errors="replace"))
-    for job in jobs:
+    jobs: dict[str, _AccountedJob] = {}
+    if is_json:
+        yield from _read_json(data, path, jobs)
+    else:
+        yield from _read_text(data.decode(errors="replace"), path, jobs)
+    for job in jobs.values():
         yield _record(job, f"{path}: job {job.job_id}")
 
 
@@ -89,7 +99,10 @@ def _record(job: _AccountedJob, source: str) -> LoggedJob | Skipped:
 # --- sacct --parsable2 ----------------------------------------------------------------
 
 
-def _from_text(text: str) -> Iterable[_AccountedJob]:
+def _read_text(
+    text: str, path: Path, jobs: dict[str, _AccountedJob]
+) -> Iterator[Skipped]:
+    """Add the jobs of a text to `jobs`; yield the lines that are skipped."""
     lines = text.splitlines()
     columns = lines[0].strip("|").split("|") if lines else []
     known = {name.lower(): number for number, name in enumerate(columns)}
@@ -97,27 +110,19 @@ def _from_text(text: str) -> Iterable[_AccountedJob]:
         raise InputError(
             "no column JobID or Start",
             where="line 1",
-            remedy="write it with sacct --parsable2 and a header",
+            remedy="write it with sacct --parsable2, without --noheader",
         )
-    jobs: dict[str, _AccountedJob] = {}
     for number, line in enumerate(lines[1:], 2):
         cells = line.split("|")
         if len(cells) < len(columns):
-            raise InputError(
-                f"{len(cells)} of {len(columns)} columns",
-                where=f"line {number}",
-                remedy="write it with sacct --parsable2",
-            )
+            reason = f"{len(cells)} of {len(columns)} columns"
+            yield skipped_line(path, number, reason)
+            continue
         row = {name: cells[place] for name, place in known.items()}
         try:
             _add_row(jobs, row)
         except (ValueError, InputError) as error:
-            raise InputError(
-                f"not a line of sacct: {error}",
-                where=f"line {number}",
-                remedy="write it with sacct --parsable2",
-            ) from None
-    return jobs.values()
+            yield skipped_line(path, number, f"not a line of sacct: {error}")
 
 
 def _add_row(jobs: dict[str, _AccountedJob], row: dict[str, str]) -> None:
@@ -182,14 +187,24 @@ def _duration(text: str) -> float:
 # --- sacct --json ---------------------------------------------------------------------
 
 
-def _from_json(data: bytes) -> Iterable[_AccountedJob]:
+def _read_json(
+    data: bytes, path: Path, jobs: dict[str, _AccountedJob]
+) -> Iterator[Skipped]:
+    """Add the jobs of a document to `jobs`; yield those that are skipped."""
     try:
-        jobs = msgspec.json.decode(data)["jobs"]
-        return [_json_job(job) for job in jobs]
-    except (msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+        listed = list(msgspec.json.decode(data)["jobs"])
+    except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise InputError(
             f"not a document of sacct: {error!r}", remedy="write it with sacct --json"
         ) from None
+    for number, entry in enumerate(listed):
+        try:
+            job = _json_job(entry)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            reason = f"not a job of sacct: {error!r}"
+            yield Skipped(source=f"{path}: jobs[{number}]", reason=reason)
+        else:
+            jobs[job.job_id] = job
 
 
 def _json_job(job: dict[str, Any]) -> _AccountedJob:

@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from penstock.advice.logs.record import LoggedJob, Skipped
-from penstock.errors import InputError
+from penstock.advice.logs.record import LoggedJob, Skipped, skipped_line
 
 __all__ = ["FIELDS", "read_swf"]
 
@@ -41,12 +40,9 @@ def read_swf(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:
             except ValueError:
                 values = []
             if len(values) != FIELDS:
-                raise InputError(
-                    f"not {FIELDS} numbers",
-                    where=f"line {number}",
-                    remedy="give a file in the Standard Workload Format",
-                )
-            yield _job(path, values, facts)
+                yield skipped_line(path, number, f"not {FIELDS} numbers, as in SWF")
+            else:
+                yield _job(path, values, facts)
 
 
 def _job(path: Path, values: list[float], facts: dict[str, int]) -> LoggedJob | Skipped:

@@ -19,8 +19,12 @@ from typing import Any, Final
 import msgspec
 
 from penstock.advice.logs.bursts import interval_record
-from penstock.advice.logs.record import LoggedJob, Skipped, plain_name
-from penstock.errors import InputError
+from penstock.advice.logs.record import (
+    LoggedJob,
+    Skipped,
+    plain_name,
+    skipped_line,
+)
 
 __all__ = ["KINDS", "read_tmio"]
 
@@ -37,22 +41,17 @@ def read_tmio(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
             if not line.strip():
                 continue
             try:
-                document = msgspec.json.decode(line)
-                for kind in KINDS:
-                    part = document.get(kind) or {}
-                    ranks = max(ranks, int(part.get("number_of_ranks") or 1))
-                    rows += _transfers(part.get("bandwidth") or {})
+                found, processes = _line(msgspec.json.decode(line))
             except (
                 msgspec.DecodeError,
                 AttributeError,
                 TypeError,
                 ValueError,
             ) as error:
-                raise InputError(
-                    f"not a line of TMIO: {error}",
-                    where=f"line {number}",
-                    remedy="give a trace that FTIO can read",
-                ) from None
+                yield skipped_line(path, number, f"not a line of TMIO: {error}")
+                continue
+            rows += found
+            ranks = max(ranks, processes)
     if not rows:
         yield Skipped(source=str(path), reason="the job has no I/O")
         return
@@ -69,6 +68,17 @@ def read_tmio(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
             notes=(note,) if ranks > 1 else (),
         )
     yield record
+
+
+def _line(document: dict[str, Any]) -> tuple[list[tuple[float, float, int]], int]:
+    """Return the transfers of a line, and the number of processes."""
+    rows: list[tuple[float, float, int]] = []
+    ranks = 1
+    for kind in KINDS:
+        part = document.get(kind) or {}
+        ranks = max(ranks, int(part.get("number_of_ranks") or 1))
+        rows += _transfers(part.get("bandwidth") or {})
+    return rows, ranks
 
 
 def _transfers(bandwidth: dict[str, Any]) -> Iterator[tuple[float, float, int]]:

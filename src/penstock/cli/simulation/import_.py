@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +56,8 @@ _FORMATS = ("auto", "darshan", "slurm", "swf", "recorder", "tmio", "history", "c
 #: Number of jobs that the table shows, and of files named for one reason.
 _SHOWN_JOBS = 40
 _SHOWN_FILES = 5
+#: Number of reasons that are named.
+_SHOWN_REASONS = 10
 _FILES = (".json", ".json.gz")
 _MOST_MEMBERS = 10_000
 
@@ -136,7 +137,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="refuse everything if a log cannot be imported",
+        help="refuse everything if a log, or a line of it, cannot be imported",
     )
     add_jobs_option(parser)
 
@@ -186,6 +187,8 @@ def main(arguments: argparse.Namespace) -> int:
     report_skipped(imported.skipped)
     if arguments.json != "-":
         sys.stdout.write(_text(imported))
+        if not (arguments.output or arguments.json):
+            sys.stdout.write("The instance was not kept; -o FILE writes it.\n")
     return 0
 
 
@@ -284,10 +287,18 @@ def _listed(names: Sequence[str]) -> str:
 
 def report_skipped(skipped: Sequence[Skipped]) -> None:
     """Name on standard error what was not imported, once for each reason."""
-    reasons = Counter(item.reason for item in skipped)
-    for reason, count in reasons.items():
-        names = [item.source for item in skipped if item.reason == reason]
-        sys.stderr.write(f"skipped {count}: {_listed(names)}: {reason}\n")
+    places: dict[str, list[str]] = {}
+    for item in skipped:
+        places.setdefault(item.reason, []).append(item.source)
+    reasons = list(places)
+    for reason in reasons[:_SHOWN_REASONS]:
+        names = places[reason]
+        sys.stderr.write(f"skipped {len(names)}: {_listed(names)}: {reason}\n")
+    if more := [places[reason] for reason in reasons[_SHOWN_REASONS:]]:
+        sys.stderr.write(
+            f"skipped {sum(map(len, more))} for {len(more)} other reasons "
+            "(penstock import --json FILE has all)\n"
+        )
 
 
 # --- Values of options ----------------------------------------------------------------

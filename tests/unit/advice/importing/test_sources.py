@@ -49,6 +49,10 @@ def test_a_darshan_log_is_known_under_any_name(tmp_path: Path) -> None:
         ("", "the file is empty"),
         ("hello\n", "not a log of a known format"),
         ('{"a": 1}', "not a log of a known format"),
+        ("hello\n", "known: Darshan, sacct"),
+        ("4711|a|2026-01-01T00:00:00|\n", "without a header"),
+        ("job;begin;end;bytes\na;0;1;5\n", "CSV with semicolons"),
+        ("job\tbegin\tend\tbytes\n", "CSV with tabs"),
         ('{"penstock": 1, "platform": {}}', "a file of penstock"),
     ],
 )

@@ -55,9 +55,21 @@ def test_large_times_are_seconds_since_1970(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_have_a_line(row: str, message: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 3") as caught:
-        _read(tmp_path / "a.csv", f"job,begin,end,bytes\na,0,1,5\n{row}\n")
-    assert message in str(caught.value)
+    path = tmp_path / "a.csv"
+    bad, job = _read(path, f"job,begin,end,bytes\na,0,1,5\n{row}\na,3,4,6\n")
+    assert isinstance(bad, Skipped)
+    assert message in f"{bad.source} {bad.reason}"
+    assert bad.source == f"{path}: line 3"
+    assert isinstance(job, LoggedJob)
+    assert job.log_bytes == 11
+
+
+def test_a_field_that_is_too_long_is_a_bad_line(tmp_path: Path) -> None:
+    text = f"job,begin,end,bytes\n{'a' * 200_000},0,1,5\nb,3,4,6\n"
+    bad, job = _read(tmp_path / "a.csv", text)
+    assert isinstance(bad, Skipped)
+    assert isinstance(job, LoggedJob)
+    assert job.name == "b"
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:

@@ -59,10 +59,12 @@ def test_a_trace_that_is_not_converted_says_what_to_do(tmp_path: Path) -> None:
         list(read_recorder(tmp_path, 0.05))
 
 
-def test_a_line_of_something_else_is_refused(tmp_path: Path) -> None:
+def test_a_bad_line_is_named_and_the_others_are_read(tmp_path: Path) -> None:
     folder = _trace(tmp_path / "a", r0=RANK_0 + "hello\n")
-    with pytest.raises(InputError, match=r"0\.txt: line 5"):
-        list(read_recorder(folder, 0.05))
+    bad, job = read_recorder(folder, 0.05)
+    assert isinstance(bad, Skipped)
+    assert bad.source.endswith("0.txt: line 5")
+    assert isinstance(job, LoggedJob)
 
 
 def test_a_trace_without_io_is_skipped(tmp_path: Path) -> None:

@@ -130,14 +130,36 @@ def test_json(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("JobName|Start\na|b\n", "no column JobID"),
-        ("JobID|Start|End\n7|x\n", "line 2"),
-        ("JobID|Start|End\n7|yesterday|x\n", "line 2"),
-        ('{"jobs": [{"job_id": 1}]}', "not a document of sacct"),
+        ('{"jobs": 5}', "not a document of sacct"),
         ('{"jobs": [', "not a document of sacct"),
     ],
 )
-def test_mistakes_have_a_place(text: str, message: str, tmp_path: Path) -> None:
+def test_a_file_of_something_else_is_refused(
+    text: str, message: str, tmp_path: Path
+) -> None:
     path = tmp_path / "s"
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         _read(path)
+
+
+@pytest.mark.parametrize("line", ["7|x", "7|yesterday|x|1", "7|1|5|0x"])
+def test_a_bad_line_is_named_and_the_others_are_read(line: str, tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    path.write_text(f"JobID|Start|End|NNodes\n6|1|5|1\n{line}\n8|1|5|2\n")
+    bad, *jobs = _read(path)
+    assert isinstance(bad, Skipped)
+    assert bad.source == f"{path}: line 3"
+    assert [job.job_id for job in jobs if isinstance(job, LoggedJob)] == ["6", "8"]
+
+
+def test_a_bad_job_of_a_document_is_named_and_the_others_are_read(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "s.json"
+    good = {"job_id": 2, "time": {"start": 1, "end": 5}}
+    path.write_text(json.dumps({"jobs": [{"job_id": 1}, good, 5]}))
+    *bad, job = _read(path)
+    assert [item.source for item in bad] == [f"{path}: jobs[0]", f"{path}: jobs[2]"]
+    assert isinstance(job, LoggedJob)
+    assert job.job_id == "2"

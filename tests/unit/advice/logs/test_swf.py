@@ -9,7 +9,6 @@ import pytest
 
 from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.advice.logs.swf import read_swf
-from penstock.errors import InputError
 
 HEAD = "; UnixStartTime: 1700000000\n; MaxNodes: 10\n;  MaxProcs: 40\n"
 JOB = "1 100 50 3600 16 -1 -1 16 7200 -1 1 3 4 -1 1 -1 -1 -1"
@@ -43,6 +42,8 @@ def test_a_job_that_did_not_run_is_skipped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["1 2 3", JOB.replace("100", "x")])
-def test_a_line_that_is_none_is_refused(line: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="line 4"):
-        _read(tmp_path / "a.swf", HEAD + line)
+def test_a_bad_line_is_named_and_the_others_are_read(line: str, tmp_path: Path) -> None:
+    bad, job = _read(tmp_path / "a.swf", f"{HEAD}{line.strip()}\n{JOB}")
+    assert isinstance(bad, Skipped)
+    assert bad.source.endswith("a.swf: line 4")
+    assert isinstance(job, LoggedJob)

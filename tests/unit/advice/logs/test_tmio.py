@@ -10,7 +10,6 @@ import pytest
 
 from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.advice.logs.tmio import read_tmio
-from penstock.errors import InputError
 from support.darshan_logs import LOGS
 
 
@@ -53,6 +52,10 @@ def test_a_trace_without_io_is_skipped(tmp_path: Path) -> None:
 @pytest.mark.parametrize("line", ['{"read_sync": {', "[1]", '{"read_sync": 5}'])
 def test_a_damaged_line_is_named(line: str, tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
-    path.write_text("\n" + line)
-    with pytest.raises(InputError, match="line 2"):
-        list(read_tmio(path, 0.05))
+    good = _line("read_sync", (1.0, 2.0, 100.0))
+    path.write_text(f"\n{line}\n{good}{good[:20]}")
+    bad, cut, job = read_tmio(path, 0.05)
+    assert isinstance(bad, Skipped)
+    assert isinstance(cut, Skipped)
+    assert [bad.source, cut.source] == [f"{path}: line 2", f"{path}: line 4"]
+    assert isinstance(job, LoggedJob)

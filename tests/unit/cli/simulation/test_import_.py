@@ -146,3 +146,34 @@ def test_a_long_table_is_cut(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_formats_are_those_of_the_readers() -> None:
     assert import_._FORMATS == FORMATS
+
+
+def test_a_bad_line_is_named_once_and_the_rest_is_imported(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    Path("jobs.csv").write_text(CSV + "fusion,x,13,100,2\n")
+    assert main(["import", "jobs.csv"]) == 0
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("skipped 1: jobs.csv: line 7: not a valid row")
+    assert "2 jobs in" in captured.out
+    assert "--strict" in _refused(capsys, "jobs.csv", "--strict")
+
+
+def test_many_reasons_are_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"fusion,x{n},13,100,2\n" for n in range(30))
+    Path("jobs.csv").write_text(CSV + rows)
+    assert main(["import", "jobs.csv"]) == 0
+    *_, last = captured = capsys.readouterr().err.splitlines()
+    assert len(captured) == 11
+    assert last.startswith("skipped 20 for 20 other reasons")
+
+
+def test_an_import_that_keeps_nothing_says_how_to_keep_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["import", "jobs.csv"]) == 0
+    assert "-o FILE writes it" in capsys.readouterr().out
+    assert main(["import", "jobs.csv", "-o", "new/folder/site.json"]) == 0
+    assert "-o FILE" not in capsys.readouterr().out
+    assert Path("new/folder/site.json").exists()
