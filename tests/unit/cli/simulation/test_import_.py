@@ -100,11 +100,11 @@ def test_skipped_files_are_named_on_standard_error(
     for number in range(1000):
         Path(f"more/{number:04d}.txt").write_text("hello\n")
     assert main(["import", "more", "--json", "out.json"]) == 0
-    lines = capsys.readouterr().err.splitlines()
-    assert lines == [
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(
         "skipped 1000: more/0000.txt, more/0001.txt, more/0002.txt, more/0003.txt, "
-        "more/0004.txt and 995 more: this is not a log of a known format"
-    ]
+        "more/0004.txt and 995 more: this is not a log of a known format (known: "
+    )
     skipped = json.loads(Path("out.json").read_text())["skipped"]
     assert len({item["source"] for item in skipped}) == 1000
 
