@@ -15,13 +15,13 @@ SLOWEST := mount test_slurm.py test_dask.py test_reproduce.py test_resume.py \
     slurm_control.py staging_model.py staging_served.py stress.py)
 C_FILES  = $(shell find src tests -name '*.[ch]')
 
-.PHONY: help mount packages demo demo-live figures test test-all test-newest test-quick check \
+.PHONY: help native mount packages demo demo-live figures test test-all test-newest test-quick check \
     format docs wheel bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
-demo: $(SMALL)  ## compare all policies on the default workload, with both figures
+demo: native  ## compare all policies on the default workload, with both figures
 	mkdir -p out
 	$(BIN)/penstock compare --plot out/compare.svg
 	$(BIN)/penstock compare examples/three.json \
@@ -35,8 +35,12 @@ demo-live: mount  ## two real writers on a limited mount under live control
 figures: $(SMALL)  ## every figure of the papers at smoke scale, with an index page
 	$(BIN)/penstock reproduce all --scale smoke -o out
 
-mount: $(SMALL)  ## what `penstock mount` needs: as root the Debian packages of FUSE
+native: $(VENV)/.cmake  ## compile the C parts (live control, mounts) into this checkout
+	@PATH="$(abspath $(BIN)):$$PATH" sh scripts/build-native.sh
+
+mount: $(VENV)/.cmake  ## what `penstock mount` needs: as root also Debian packages of FUSE
 	@sh scripts/install-packages.sh gcc fuse3 libfuse3-dev
+	@$(MAKE) --no-print-directory native
 
 packages: $(READY) mount  ## what some tests need: as root also Slurm, MooseFS, MPI ...
 	@sh scripts/install-packages.sh
@@ -79,11 +83,16 @@ bench: $(READY)  ## speed as ratios to SimPy, SimGrid and a time-stepped method
 	$(BIN)/python benchmarks/qos.py
 
 clean:          ## remove what was built
-	rm -rf $(VENV) .venv-newest out build dist docs/_build docs/_generated src/*.egg-info
+	rm -rf $(VENV) .venv-newest out build dist docs/_build docs/_generated \
+	    src/penstock/native/built
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(SMALL): pyproject.toml | $(VENV)/pyvenv.cfg
 	$(PIP) -e .
+	touch $@
+
+$(VENV)/.cmake: $(SMALL)
+	$(PIP) 'cmake>=3.20'
 	touch $@
 
 $(VENV)/.tests: $(SMALL)

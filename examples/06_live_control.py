@@ -2,7 +2,7 @@
 """Control two real programs: start the daemon, run two writers, look, switch off.
 
 No root is needed. `penstock serve` shares 8 MB/s; `penstock run` starts each program
-with a small library (compiled by gcc the first time) that delays what exceeds its
+with a small library (in a checkout: `make native`) that delays what exceeds its
 grant. Everything happens in a temporary folder, and nothing stays behind.
 """
 

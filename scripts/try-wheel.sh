@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Build the wheel, install it into a folder of its own, and use it from there: data files
-# and C sources must be in the wheel. Dependencies come from the given environment.
+# and compiled C parts must be in the wheel. Dependencies come from the given environment.
 #
 #     sh scripts/try-wheel.sh [PYTHON, default .venv/bin/python]
 set -eu
@@ -12,14 +12,11 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 pip() { "$python" -m pip --quiet --disable-pip-version-check "$@"; }
-# A copy: setuptools would leave build/ in the tree and pack stale files from it next time.
-mkdir "$home/source"
-cp -r src pyproject.toml README.md LICENSE "$home/source"
-pip wheel --no-deps --wheel-dir "$home" "$home/source"
+pip wheel --no-deps --wheel-dir "$home" .
 pip install --no-deps --target "$home/site" "$home"/penstock-*.whl
 
 # From here on, penstock is the installed copy, not the working tree.
-export PYTHONPATH="$home/site" XDG_CACHE_HOME="$home/cache"
+export PYTHONPATH="$home/site"
 cd "$home"
 penstock() { "$python" -m penstock "$@" >"$home/output" || { cat "$home/output"; exit 1; }; }
 

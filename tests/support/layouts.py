@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.native.build import SOURCES
+from penstock.native.files import SOURCES
 
 __all__ = ["assert_layout"]
 

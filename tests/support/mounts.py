@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from penstock.errors import InputError
-from penstock.native.build import mount_library_path
+from penstock.native.files import mount_library_path
 
-__all__ = ["Mounted", "penstock", "why_no_mounts"]
+__all__ = ["Mounted", "penstock", "why_no_mount_library", "why_no_mounts"]
 
 #: Longest wait for a command.
 LIMIT_S = 60.0
@@ -26,6 +26,11 @@ def why_no_mounts() -> str:
         return "not root"
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         return "no /dev/fuse"
+    return why_no_mount_library()
+
+
+def why_no_mount_library() -> str:
+    """Return why there is no library of mounts (libfuse3-dev); empty if there is."""
     try:
         mount_library_path()
     except InputError as error:

@@ -13,32 +13,27 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import InputError
 from penstock.mount.callbacks import SchedulerCallbacks, scheduler_pointers
 from penstock.mount.data_path import SchedulerPointers
 from penstock.mount.limits import Limits
-from penstock.native.build import STRICT, build_mount_library
 from penstock.qos import QosScheduler, Request
+from support.mounts import why_no_mount_library
+from support.native_build import STRICT, build_variant
 
 __all__ = ["NativeGate", "NativeLimiter", "driver", "set_time"]
 
-_OPTIONS = ("-DPENSTOCK_TEST_CLOCK", "-fvisibility=default", *STRICT)
 _KINDS = ("read", "write", "sync")
 
 
 @cache
 def driver() -> ctypes.CDLL:
     """Return the library of mounts with the entry points of ``mount_driver.c``."""
-    source = str(Path(__file__).with_name("mount_driver.c"))
+    if reason := why_no_mount_library():
+        pytest.skip(reason)
+    source = Path(__file__).with_name("mount_driver.c")
     with TemporaryDirectory() as folder:
-        target = Path(folder) / "driver.so"
-        try:
-            build_mount_library(target, [*_OPTIONS, source])
-        except InputError as error:
-            if "fuse" in str(error):
-                pytest.skip(str(error))
-            raise
-        library = ctypes.CDLL(str(target))
+        options = (STRICT, f"-DPENSTOCK_MOUNT_DRIVER={source}")
+        library = ctypes.CDLL(str(build_variant(Path(folder), "mount", *options)))
     functions: dict[str, tuple[Any, ...]] = {
         "gate_new": (c_void_p, ctypes.POINTER(SchedulerPointers)),
         "gate_limit": (None, c_void_p, c_double, c_double, c_double),

@@ -23,7 +23,7 @@ from penstock.bench import starter
 from penstock.bench.testbed import TIMEOUT_S, BenchDaemon, clean_environment
 from penstock.errors import InputError
 from penstock.model import Application, Column, Instance, Platform, Window
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 
 __all__ = [
     "RunPlace",
@@ -49,7 +49,7 @@ class RunPlace:
     """The program, daemon and folder with which applications run."""
 
     program: Path
-    """The compiled ``application.c``."""
+    """The program of ``application.c``."""
     daemon: BenchDaemon
     data: Path
     """Folder of the files that are written."""
@@ -98,7 +98,7 @@ def run_applications(
     Time zero is a whole second of the monotonic clock. So policies that wake at
     multiples of a second wake at the same times as in a simulation.
     """
-    shim_path()  # Build the preload library now, not during the first application.
+    shim_path()  # Without the preload library, fail before anything starts.
     started: list[subprocess.Popen[str]] = []
     try:
         started += [_start(place, app) for app in applications]

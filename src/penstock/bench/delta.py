@@ -31,7 +31,6 @@ from penstock.bench.delta_report import Graph, as_ordered, save
 from penstock.bench.testbed import (
     TIMEOUT_S,
     clean_environment,
-    compile_program,
     limited_mount,
     running_daemon,
     temporary_folder,
@@ -39,7 +38,7 @@ from penstock.bench.testbed import (
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.daemon.measure import write_bandwidth
 from penstock.live.staging.rules import Staging
-from penstock.native.build import shim_path
+from penstock.native.files import program_path, shim_path
 from penstock.sim.buffers_delta import DeltaPoint, WriterPair, delta_graph
 from penstock.sim.buffers_model import Storage
 
@@ -155,9 +154,9 @@ def _chosen_strategies(settings: BenchSettings) -> list[str]:
 def _prepare_storage(
     root: Path, settings: BenchSettings, stack: ExitStack
 ) -> _DeltaStorage:
-    """Compile the program; mount the targets unless a folder is named."""
+    """Find the program; mount the targets unless a folder is named."""
     shim_path()
-    program = compile_program("microbenchmark", root)
+    program = program_path("microbenchmark")
     if settings.storage is None:
         return _mount_targets(root, program, stack)
     folder = stack.enter_context(temporary_folder(settings.storage))

@@ -47,7 +47,7 @@ from penstock.bench.testbed import (
 )
 from penstock.errors import InputError
 from penstock.model import Application, Column, Instance, Platform, Window
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 from penstock.policies import get_policy
 from penstock.sim import simulate
 

@@ -37,7 +37,7 @@ from penstock.bench.harmless_programs import (
 from penstock.bench.paired_runs import PairedRuns
 from penstock.bench.testbed import high_priority, temporary_folder
 from penstock.live.node.file_system import file_system_type
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 
 __all__ = ["Ratios", "measure", "median_interval", "table"]
 

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
-from penstock.bench.testbed import TIMEOUT_S, clean_environment, compile_program
+from penstock.bench.testbed import TIMEOUT_S, clean_environment
 from penstock.errors import InputError, UnavailableError
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client, Peer
+from penstock.native.files import program_path
 
 __all__ = ["PairedRuns", "RunTimes"]
 
@@ -49,8 +50,8 @@ class PairedRuns:
     def __init__(
         self, root: Path, rounds: int, environment: Mapping[str, str] | None = None
     ) -> None:
-        """Compile the stopwatch in `root`; `environment` is added for all programs."""
-        self._stopwatch = compile_program("stopwatch", root)
+        """Keep files in `root`; `environment` is added for all programs."""
+        self._stopwatch = program_path("stopwatch")
         self._report = root / "report"
         self._settings = Settings(folder=str(root / "daemon"))
         self._rounds = rounds

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The testbed of a live benchmark: C programs, a daemon, a mount with a limit.
+"""The testbed of a live benchmark: folders, a daemon, a mount with a limit.
 
 All files are below one temporary folder, and all processes end with their context
 manager. Daemon and mount are ordinary penstock commands, started as by a user.
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from penstock.errors import InputError, UnavailableError
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
 from penstock.model import Platform
+from penstock.native.files import program_path
 
 __all__ = [
     "TIMEOUT_S",
@@ -31,7 +31,6 @@ __all__ = [
     "LimitedMount",
     "LiveTestbed",
     "clean_environment",
-    "compile_program",
     "high_priority",
     "limited_mount",
     "open_testbed",
@@ -47,7 +46,6 @@ _START_S: Final = 120.0
 _POLL_S: Final = 0.02
 #: Priority of processes that must be on time; only root may set it.
 _NICENESS: Final = -15
-_SOURCES: Final = Path(__file__).parent
 #: Priority of the session of this process among all sessions, if there are autogroups.
 _AUTOGROUP: Final = Path("/proc/self/autogroup")
 
@@ -65,31 +63,6 @@ def temporary_folder(folder: Path) -> Iterator[Path]:
         ) from None
     with temporary as name:
         yield Path(name)
-
-
-def compile_program(name: str, folder: Path, *libraries: str) -> Path:
-    """Compile ``name.c``, which lies beside this file; return the program.
-
-    `libraries` are further options of the linker.
-    """
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if compiler is None:
-        raise InputError("the benchmark needs a C compiler", remedy="install gcc")
-    target = folder / name
-    source = _SOURCES / f"{name}.c"
-    done = subprocess.run(  # noqa: S603 - our own program
-        [compiler, "-O2", "-o", str(target), str(source), "-ldl", *libraries],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT_S,
-    )
-    if done.returncode != 0:
-        raise InputError(
-            f"{name}.c cannot be compiled",
-            remedy="install the headers (libc6-dev; for mounts libfuse3-dev)",
-        )
-    return target
 
 
 def clean_environment() -> dict[str, str]:
@@ -220,7 +193,7 @@ def run_mount_command(folder: Path, *words: str, before: Sequence[str] = ()) -> 
 
 @dataclass(frozen=True)
 class LiveTestbed:
-    """A mount with a limit, and the compiled ``application.c``."""
+    """A mount with a limit, and the program of ``application.c``."""
 
     root: Path
     program: Path
@@ -253,7 +226,7 @@ class LiveTestbed:
 def open_testbed(folder: Path, bandwidth_bytes_per_s: float) -> Iterator[LiveTestbed]:
     """Set up a testbed in `folder` whose mount has this limit."""
     with temporary_folder(folder) as root, high_priority():
-        program = compile_program("application", root)
+        program = program_path("application")
         with limited_mount(root, bandwidth_bytes_per_s) as mount:
             yield LiveTestbed(root, program, mount, bandwidth_bytes_per_s)
 

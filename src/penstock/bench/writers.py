@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.testbed import TIMEOUT_S, compile_program, temporary_folder
+from penstock.bench.testbed import TIMEOUT_S, temporary_folder
 from penstock.errors import InputError
 from penstock.live.node.page import LEASE_MAX_S, Page
 from penstock.live.node.shim import shim_environment
+from penstock.native.files import program_path
 
 __all__ = ["LARGEST_BYTES", "WriterProcess", "Writers", "writers"]
 
@@ -81,7 +82,7 @@ class Writers:
         folder = self.root / ("controlled" if controlled else "other")
         words = (folder / "file", size_bytes, count, self.root / "source", call)
         process = subprocess.Popen(  # noqa: S603 - our own program
-            [str(self.root / "writer"), *map(str, words)],
+            [str(program_path("writer")), *map(str, words)],
             env=dict(os.environ) if free else self._environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -101,9 +102,8 @@ class Writers:
 
 @contextmanager
 def writers(folder: Path) -> Iterator[Writers]:
-    """Prepare program, folders and page in `folder`; remove them afterwards."""
+    """Prepare folders and page in `folder`; remove them afterwards."""
     with temporary_folder(folder) as root:
-        compile_program("writer", root)
         for name in ("controlled", "other"):
             (root / name).mkdir()
         (root / "source").write_bytes(bytes(LARGEST_BYTES))

@@ -30,7 +30,7 @@ from typing import Any, Final
 
 from penstock.errors import InputError, InternalError
 from penstock.mount.limits import Limits
-from penstock.native.build import mount_library_path
+from penstock.native.files import mount_library_path
 from penstock.qos import Kind
 
 __all__ = [
@@ -114,8 +114,17 @@ class ApplicationService:
 
 
 def load_library(path: Path) -> ctypes.CDLL:
-    """Load the library of mounts and declare its functions."""
-    library = ctypes.CDLL(str(path))
+    """Load the library of mounts and declare its functions.
+
+    Raises `InputError` if it cannot be loaded: one that was compiled in a checkout
+    needs libfuse of the system.
+    """
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise InputError(
+            f"the library of mounts cannot be loaded: {error}", remedy="install fuse3"
+        ) from None
     mount, scheduler = c_void_p, POINTER(SchedulerPointers)
     functions: dict[str, tuple[Any, ...]] = {
         # Result, parameters.
@@ -155,7 +164,7 @@ class DataPath:
     backing
         The folder to mount.
 
-    Raises InputError if the library cannot be built or the folder cannot be opened.
+    Raises InputError if there is no library or the folder cannot be opened.
     """
 
     def __init__(self, backing: str) -> None:

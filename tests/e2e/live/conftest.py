@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node.page import Page
-from penstock.native.build import shim_path
 from support.jobs import Job, compiled
 from support.stages import Stage
 
@@ -21,7 +20,6 @@ from support.stages import Stage
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[Job]:
     """Return a job that is counted and leased, without a limit."""
-    shim_path()  # a busy machine compiles for as long as the lease lasts
     page = Page.create(tmp_path / "page")
     page.renew(60.0)
     job = Job(tmp_path, page)

@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from penstock.live.staging.drain import JournalState, drain_folder
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 from support.crashes import (
     FILES,
     Draws,

@@ -15,7 +15,7 @@ from pathlib import Path
 from penstock.live.node.page import IoClass, Page
 from penstock.live.staging.drain import JournalState
 from penstock.live.staging.drainers import Drainer, drain_beside
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 from support.jobs import Job
 from support.stages import Stage
 from support.users import NEEDS_ROOT, NOBODY, open_for_all

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node.page import Mode
-from penstock.native.build import SOURCES
+from penstock.native.files import SOURCES
 from support.jobs import Job
 from support.waiting import until
 

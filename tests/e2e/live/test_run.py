@@ -151,7 +151,7 @@ def test_a_private_daemon_compiles_nothing(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="needs setpriv")
 def test_a_program_that_changes_its_user_can_load_the_library(daemon: Daemon) -> None:
     user = f"--reuid={NOBODY}"
-    script = "cat /proc/self/maps | grep -c shim-; echo x > out; exit 7"
+    script = "cat /proc/self/maps | grep -c libpenstock; echo x > out; exit 7"
     command = (
         "setpriv",
         user,
@@ -208,15 +208,12 @@ def assert_reported(
 PROGRAM = ("sh", "-c", "echo done; exit 7")
 
 
-def test_a_missing_compiler_is_reported(daemon: Daemon, tmp_path: Path) -> None:
+def test_a_missing_library_is_reported(daemon: Daemon) -> None:
     absent = (
-        "from pathlib import Path; import os, penstock.native.build as build; "
-        f"build._SYSTEM_CACHE = Path('/nonexistent/x'); "
-        f"os.environ['XDG_CACHE_HOME'] = {str(tmp_path)!r}; "
-        "build.shutil.which = lambda name, **_: None"
+        "from pathlib import Path; import penstock.native.files as files; "
+        "files.BUILT = Path('/nonexistent')"
     )
-    program = ("/bin/sh", *PROGRAM[1:])
-    assert_reported(daemon.home, "install gcc", *program, setup=absent)
+    assert_reported(daemon.home, "run `make native`", *PROGRAM, setup=absent)
 
 
 def test_a_static_program_is_reported(daemon: Daemon, tmp_path: Path) -> None:

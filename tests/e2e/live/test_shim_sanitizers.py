@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node.page import IoClass
-from penstock.native.build import STRICT, build_shim
 from support.jobs import PROGRAMS, Job, compiled
+from support.native_build import STRICT, build_variant
 from support.stages import Stage
 
 #: Scenes that end the process, or wait for a grant that no test here gives.
@@ -39,10 +39,21 @@ def _runtime(name: str) -> str:
 def address_checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     """Return the libraries to preload: the runtimes and the instrumented library."""
     runtimes = (_runtime("asan"), _runtime("ubsan"))
-    target = tmp_path_factory.mktemp("asan") / "shim.so"
     checks = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
-    build_shim(target, (*STRICT, "-g", *checks))
-    return (*runtimes, str(target))
+    library = _checked_shim(tmp_path_factory.mktemp("asan"), *checks)
+    return (*runtimes, str(library))
+
+
+@pytest.fixture(scope="module")
+def thread_checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the library with the checks of threads."""
+    _runtime("tsan")
+    return _checked_shim(tmp_path_factory.mktemp("tsan"), "-fsanitize=thread")
+
+
+def _checked_shim(folder: Path, *checks: str) -> Path:
+    flags = f"-DCMAKE_C_FLAGS=-g {' '.join(checks)}"
+    return build_variant(folder, "shim", STRICT, flags, "-DPENSTOCK_LIBFUSE=none")
 
 
 def _scenes() -> list[str]:
@@ -84,14 +95,11 @@ def test_no_staged_call_has_an_invalid_access(
 
 
 def test_staging_threads_do_not_race(
-    stage: Stage, tmp_path_factory: pytest.TempPathFactory
+    stage: Stage, thread_checked: Path, tmp_path: Path
 ) -> None:
-    _runtime("tsan")
-    folder = tmp_path_factory.mktemp("tsan")
-    build_shim(folder / "shim.so", (*STRICT, "-g", "-fsanitize=thread"))
-    stress = compiled(folder / "threads", "threads.c", ("-fsanitize=thread",))
+    stress = compiled(tmp_path / "threads", "threads.c", ("-fsanitize=thread",))
     environment = stage.environment(256 << 10) | {
-        "LD_PRELOAD": str(folder / "shim.so"),
+        "LD_PRELOAD": str(thread_checked),
         # For symbols it would start a program in the middle of a report.
         "TSAN_OPTIONS": "halt_on_error=1:symbolize=0",
     }
@@ -102,16 +110,11 @@ def test_staging_threads_do_not_race(
     assert stage.left_over() == []
 
 
-def test_threads_do_not_race(
-    job: Job, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    _runtime("tsan")
-    folder = tmp_path_factory.mktemp("tsan")
-    build_shim(folder / "shim.so", (*STRICT, "-g", "-fsanitize=thread"))
-    stress = compiled(folder / "stress", "stress.c", ("-fsanitize=thread",))
+def test_threads_do_not_race(job: Job, thread_checked: Path, tmp_path: Path) -> None:
+    stress = compiled(tmp_path / "stress", "stress.c", ("-fsanitize=thread",))
     job.page.grant(100e6)
     environment = job.environment | {
-        "LD_PRELOAD": str(folder / "shim.so"),
+        "LD_PRELOAD": str(thread_checked),
         "TSAN_OPTIONS": "halt_on_error=1",
     }
     # Without address randomisation, which older runtimes cannot handle.

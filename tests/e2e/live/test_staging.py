@@ -21,7 +21,7 @@ from penstock.live.node.page import IoClass, Page
 from penstock.live.staging.drain import JournalState, list_journals
 from penstock.live.staging.drainers import drain_beside
 from penstock.live.staging.journal import LAYOUT
-from penstock.native.build import SOURCES
+from penstock.native.files import SOURCES
 from support.jobs import Job, compiled
 from support.stages import Stage
 from support.waiting import LIMIT_S, until

@@ -16,7 +16,7 @@ from penstock.live.node.shim import shim_environment
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 from support.daemons import Daemon
 from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
 from support.waiting import LIMIT_S, until

@@ -38,7 +38,7 @@ def test_operations_that_no_benchmark_needs_are_not_supported(tmp_path: Path) ->
 def test_a_mount_that_fails_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(mounts, "compile_program", lambda *_: "/bin/false")
+    monkeypatch.setattr(mounts, "program_path", lambda name: "/bin/false")
     with (
         pytest.raises(InputError, match="cannot mount a folder"),
         plain_mount(tmp_path / "root"),

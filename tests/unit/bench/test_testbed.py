@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""The testbed of live benchmarks: folders, programs, environment, daemons."""
+"""The testbed of live benchmarks: folders, environment, daemons."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -44,34 +43,6 @@ def test_the_environment_has_no_settings_of_penstock(
     environment = testbed.clean_environment()
     assert environment["OTHER"] == "kept"
     assert not any(name.startswith("PENSTOCK_") for name in environment)
-
-
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-@pytest.mark.parametrize("name", ["application", "microbenchmark", "writer"])
-def test_every_program_compiles_and_checks_its_arguments(
-    tmp_path: Path, name: str
-) -> None:
-    program = testbed.compile_program(name, tmp_path)
-    assert subprocess.run([program], check=False, timeout=60).returncode == 2
-
-
-def test_without_a_compiler_there_is_one_message(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(InputError, match="needs a C compiler"):
-        testbed.compile_program("writer", tmp_path)
-
-
-def test_a_source_that_does_not_compile_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiler = tmp_path / "gcc"
-    compiler.write_text("#!/bin/sh\nexit 1\n")
-    compiler.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    with pytest.raises(InputError, match=r"writer\.c cannot be compiled"):
-        testbed.compile_program("writer", tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from penstock.live.settings import (
     misspelt_variables,
     settings_table,
 )
-from penstock.native.build import SOURCES
+from penstock.native.files import SOURCES
 
 ROOT = Path(__file__).parents[3]
 

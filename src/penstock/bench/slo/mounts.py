@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from penstock.bench.testbed import compile_program, run_mount_command
+from penstock.bench.testbed import run_mount_command
 from penstock.errors import InputError
 from penstock.mount.control import all_statuses
 from penstock.mount.points import unmount
+from penstock.native.files import program_path
 
 __all__ = ["DepthRecorder", "Slos", "plain_mount", "scheduled_mount", "slo_file"]
 
@@ -49,7 +50,7 @@ def scheduled_mount(
 def plain_mount(root: Path) -> Iterator[Path]:
     """Mount a new folder with ``plain.c``; yield the mount point."""
     backing, point = _make_folders(root)
-    program = compile_program("plain", root, "-lfuse3")
+    program = program_path("plain")
     process = subprocess.Popen([program, backing, point])  # noqa: S603 - our own
     try:
         _await(lambda: os.path.ismount(point) or process.poll() is not None)

@@ -252,13 +252,10 @@ def _rate(text: str | None, name: str) -> float | None:
 
 
 def _check_library() -> None:
-    """Compile the library of mounts if necessary; check that FUSE can be used."""
-    from penstock.native.build import mount_library_path
+    """Check that there is a library of mounts and that FUSE can be used."""
+    from penstock.native.files import mount_library_path
 
-    def notice(text: str) -> None:
-        sys.stderr.write(f"penstock: {text}\n")
-
-    mount_library_path(notice)
+    mount_library_path()
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):
         raise InputError(
             "cannot be opened for reading and writing",

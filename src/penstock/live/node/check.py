@@ -24,7 +24,7 @@ from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.node.elf import Elf, read_elf
-from penstock.native.build import SOURCES
+from penstock.native.files import SOURCES
 
 __all__ = [
     "UNCOVERED",

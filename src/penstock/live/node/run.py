@@ -24,7 +24,6 @@ from penstock.live.settings import Settings
 from penstock.live.wire.folder import is_locked
 from penstock.live.wire.frames import RETRY_S, START_S, Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
-from penstock.native.build import shim_path
 
 __all__ = ["PrivateDaemon", "Say", "controlled_environment", "start_daemon"]
 
@@ -93,8 +92,7 @@ def controlled_environment(
             remedy="use the same version of penstock for both",
         )
     prefixes = [Path(prefix) for prefix in reply.prefixes]
-    library = shim_path(lambda text: say(text, is_wait=True))
-    return shim_environment(Path(reply.page), prefixes, inherited, library=library)
+    return shim_environment(Path(reply.page), prefixes, inherited)
 
 
 def _say_nothing(text: str, *, is_wait: bool) -> None:

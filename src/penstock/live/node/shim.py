@@ -10,7 +10,7 @@ from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.staging.rules import Staging
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 
 __all__ = ["shim_environment", "staged_environment", "unstaged_environment"]
 
@@ -40,12 +40,12 @@ def shim_environment(
     staging
         How to stage writes; None: writes are not staged.
     library
-        The preload library; None: it is found, or compiled.
+        The preload library; None: the one of this installation.
 
     Raises
     ------
     InputError
-        If the library cannot be built, or a path contains a separator.
+        If there is no library, or a path contains a separator.
     """
     environment = dict(os.environ if inherited is None else inherited)
     word = _checked_path(library or shim_path(), " :\t\n", "the path of the library")

@@ -37,7 +37,7 @@ from typing import Final
 from penstock.errors import InputError, PenstockError
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import PageAssigned, RegisterJob
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 
 __all__ = ["ANSWER_S", "SCRIPTS", "main", "make_scripts", "register"]
 

@@ -25,7 +25,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from penstock.errors import InputError, UnavailableError
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 
 __all__ = ["NamedDrain", "start_drainer"]
 

@@ -8,22 +8,22 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
+from penstock.live.node import shim
 from penstock.live.node.shim import (
     shim_environment,
     staged_environment,
     unstaged_environment,
 )
 from penstock.live.staging.rules import Staging
-from penstock.native import build
-from penstock.native.build import SOURCES
+from penstock.native.files import SOURCES
 
 
 @pytest.fixture
-def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Pretend that the library is packaged; return its path."""
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Replace the preload library by a file; return its path."""
     path = tmp_path / "libpenstock.so"
     path.touch()
-    monkeypatch.setattr(build, "_PACKAGED", path)
+    monkeypatch.setattr(shim, "shim_path", lambda: path)
     return str(path)
 
 
@@ -36,15 +36,15 @@ def packaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     ],
 )
 def test_other_preloaded_libraries_stay(
-    packaged: str, tmp_path: Path, before: dict[str, str], others: list[str]
+    library: str, tmp_path: Path, before: dict[str, str], others: list[str]
 ) -> None:
     environment = shim_environment(tmp_path / "page", [tmp_path], before)
-    assert environment["LD_PRELOAD"].split(":") == [packaged, *others]
+    assert environment["LD_PRELOAD"].split(":") == [library, *others]
     again = shim_environment(tmp_path / "page", [tmp_path], environment)
     assert again == environment
 
 
-def test_prefixes_are_resolved(packaged: str, tmp_path: Path) -> None:
+def test_prefixes_are_resolved(library: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     environment = shim_environment(
         tmp_path / "page", [tmp_path / "link", tmp_path / "x"], {}
@@ -54,33 +54,33 @@ def test_prefixes_are_resolved(packaged: str, tmp_path: Path) -> None:
 
 
 def test_staging_needs_no_page(
-    packaged: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     staging = Staging(tmp_path / "journals", rules=("-*.log",))
     environment = staged_environment({"PATH": "/bin"}, staging)
     assert environment["PENSTOCK_CONTROLLED"] == str(tmp_path)
-    assert environment["LD_PRELOAD"] == packaged
+    assert environment["LD_PRELOAD"] == library
     assert "PENSTOCK_PAGE" not in environment
     assert Staging.of(environment) == staging
     assert (tmp_path / "journals").is_dir()
 
 
-def test_staging_keeps_what_is_controlled(packaged: str, tmp_path: Path) -> None:
+def test_staging_keeps_what_is_controlled(library: str, tmp_path: Path) -> None:
     controlled = shim_environment(tmp_path / "page", [tmp_path / "x"], {})
     staging = Staging(tmp_path / "journals")
     environment = staged_environment(controlled, staging)
     assert environment == controlled | staging.environment()
 
 
-def test_a_prefix_with_a_colon_is_refused(packaged: str, tmp_path: Path) -> None:
+def test_a_prefix_with_a_colon_is_refused(library: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="may not contain"):
         shim_environment(tmp_path / "page", [tmp_path / "a:b"], {})
 
 
 @pytest.mark.parametrize("names", [["x" * 1024], [str(i) for i in range(17)]])
 def test_more_prefixes_than_the_library_holds_are_refused(
-    packaged: str, tmp_path: Path, names: list[str]
+    library: str, tmp_path: Path, names: list[str]
 ) -> None:
     with pytest.raises(InputError, match="at most 16, of 1023 bytes"):
         shim_environment(tmp_path / "page", [Path("/") / name for name in names], {})
@@ -97,13 +97,13 @@ def test_a_library_in_a_folder_with_a_blank_is_refused(
     (tmp_path / "a b").mkdir()
     path = tmp_path / "a b" / "libpenstock.so"
     path.touch()
-    monkeypatch.setattr(build, "_PACKAGED", path)
+    monkeypatch.setattr(shim, "shim_path", lambda: path)
     with pytest.raises(InputError, match="may not contain"):
         shim_environment(tmp_path / "page", [tmp_path], {})
 
 
 def test_an_unstaged_environment_keeps_everything_but_staging(
-    packaged: str, tmp_path: Path
+    library: str, tmp_path: Path
 ) -> None:
     controlled = shim_environment(tmp_path / "page", [tmp_path], {"HOME": "/root"})
     staged = staged_environment(controlled, Staging(tmp_path / "journals"))
@@ -111,7 +111,7 @@ def test_an_unstaged_environment_keeps_everything_but_staging(
 
 
 def test_an_environment_without_a_page_drops_an_inherited_one(
-    packaged: str, tmp_path: Path
+    library: str, tmp_path: Path
 ) -> None:
     environment = shim_environment(None, [tmp_path], {"PENSTOCK_PAGE": "/old/page"})
     assert "PENSTOCK_PAGE" not in environment

@@ -7,7 +7,6 @@ import errno
 import fcntl
 import os
 import pwd
-import shutil
 import signal
 import subprocess
 import termios
@@ -22,7 +21,7 @@ from penstock.errors import InputError
 from penstock.live.staging import drain_process
 from penstock.live.staging.drain import drain_folder, list_journals
 from penstock.live.staging.drain_process import NamedDrain, start_drainer
-from penstock.native import build
+from penstock.native import files
 from support.journals import HandMadeJournal
 from support.waiting import LIMIT_S, until
 
@@ -147,19 +146,12 @@ def test_a_process_that_dies_at_work_is_an_error(made: HandMadeJournal) -> None:
 
 
 @pytest.fixture
-def no_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Be on a machine that has no compiler and has never had the library."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(build, "_SYSTEM_CACHE", tmp_path / "absent" / "penstock")
-    which = shutil.which
-    monkeypatch.setattr(
-        shutil,
-        "which",
-        lambda name: None if name in ("gcc", "cc") else which(name),
-    )
+def no_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Be in a checkout in which nothing is compiled."""
+    monkeypatch.setattr(files, "BUILT", tmp_path / "absent")
 
 
-@pytest.mark.usefixtures("no_compiler")
+@pytest.mark.usefixtures("no_library")
 def test_without_a_library_journals_are_shown_and_kept(
     made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -167,32 +159,19 @@ def test_without_a_library_journals_are_shown_and_kept(
     assert command_line(["drain", str(made.folder)]) == 2
     message = capsys.readouterr().err
     assert "nothing can be drained without the preload library" in message
-    assert "no C compiler" in message
-    assert "install gcc" in message
+    assert "make native" in message
     assert "all journals are kept" in message
     assert made.path.read_bytes() == content
     assert command_line(["drain", "--show", str(made.folder)]) == 0
     assert "4 bytes not in the file yet" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("no_compiler")
+@pytest.mark.usefixtures("no_library")
 def test_without_a_library_and_without_journals_there_is_no_error(
     made: HandMadeJournal,
 ) -> None:
     made.path.unlink()
     assert drain_folder(made.folder) == []
-
-
-def test_a_packaged_library_needs_no_compiler(
-    made: HandMadeJournal, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    packaged = tmp_path / "libpenstock.so"
-    shutil.copy(build.shim_path(), packaged)
-    request.getfixturevalue("no_compiler")
-    patch = request.getfixturevalue("monkeypatch")
-    patch.setattr(build, "_PACKAGED", packaged)
-    drain_folder(made.folder)
-    assert made.file.read_bytes() == b"data"
 
 
 def test_a_program_that_does_not_load_the_library_is_an_error(
