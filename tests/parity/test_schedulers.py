@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Every scheduler decides the same, interpreted and as machine code called by C.
 
-One random sequence of requests, reports and new SLOs goes to two schedulers: to one as
+One random sequence of requests, reports, credit, caps and new SLOs goes to two
+schedulers: to one as
 the simulator drives it, with its kernels interpreted; to the other through the function
 pointers that a mount hands to its data path, in a thread of its own.
 """
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.qos import Request, Slo, get_scheduler
+from penstock.qos import ApplicationUse, Request, Slo, get_scheduler
 from penstock.qos.scheduler import KernelScheduler
 from penstock.workloads.clients import MB
 
@@ -54,6 +55,7 @@ class Answer(NamedTuple):
     wake_s: float
     depth: float
     served_bytes: dict[str, int]
+    used: dict[str, ApplicationUse]
 
 
 steps = st.lists(
@@ -77,7 +79,7 @@ def new_scheduler(name: str) -> KernelScheduler:
 
 
 def control(scheduler: KernelScheduler, step: Step, total: int, now: float) -> None:
-    """Report service elsewhere, share the storage or replace the SLOs, sometimes."""
+    """Report service elsewhere, set rates or caps, or replace the SLOs, sometimes."""
     if step.control in (1, 2, 3):
         reported = dict.fromkeys(APPLICATIONS[: step.control], total)
         scheduler.record_remote_service("other", reported, now)
@@ -85,11 +87,18 @@ def control(scheduler: KernelScheduler, step: Step, total: int, now: float) -> N
         scheduler.share_storage(now + 0.2)
     elif step.control == 4:
         scheduler.set_slos(OTHER_SLOS if total % 2 else SLOS, now)
+    elif step.control in (6, 7, 8):
+        rates = dict.fromkeys(APPLICATIONS[: step.control - 6], 1e5 + total / 10)
+        scheduler.set_rates(rates, 0.5, now)
+    elif step.control == 9:
+        scheduler.set_caps({"b": 2e6, "stranger": 1e5} if total % 2 else {}, now)
 
 
-def answer(scheduler: KernelScheduler, sent: list[int], wake_s: float) -> Answer:
+def answer(
+    scheduler: KernelScheduler, sent: list[int], wake_s: float, now: float
+) -> Answer:
     served = dict(scheduler.served_bytes)
-    return Answer(sent, wake_s, scheduler.depth, served)
+    return Answer(sent, wake_s, scheduler.depth, served, scheduler.use(now))
 
 
 def simulated(name: str, script: list[Step]) -> list[Answer]:
@@ -112,7 +121,7 @@ def simulated(name: str, script: list[Step]) -> list[Answer]:
             more = scheduler.dispatch(now)
             sent, at_storage = sent + more, at_storage + more
         pids = [request.pid for request in sent]
-        answers.append(answer(scheduler, pids, scheduler.wake_s))
+        answers.append(answer(scheduler, pids, scheduler.wake_s, now))
     return answers
 
 
@@ -147,7 +156,7 @@ def live(name: str, script: list[Step]) -> list[Answer]:
         for slot in done:
             complete(table, slot, requests.pop(slot)[1] // 2, now)
             pids += dispatch()
-        answers.append(answer(scheduler, pids, wake_s(table)))
+        answers.append(answer(scheduler, pids, wake_s(table), now))
     assert scheduler.refused == 0
     return answers
 

@@ -8,7 +8,12 @@ from collections.abc import Mapping
 from penstock.kernels import interpreted
 from penstock.qos import Slo
 from penstock.qos import promises as kernels
-from penstock.qos.state import CAPACITY_OVER_PROMISES, HOLD_UNTIL_S, add_request
+from penstock.qos.state import (
+    CAPACITY_OVER_PROMISES,
+    HOLD_UNTIL_S,
+    add_request,
+    count_waiting,
+)
 from penstock.qos.two_level import TwoLevel
 
 __all__ = ["UpperLevel"]
@@ -32,6 +37,7 @@ class UpperLevel:
         i = self.index_of(name)
         slot: int = interpreted(add_request)(self.state, i, size)
         self.state.deadline_s[slot] = deadline_s
+        interpreted(count_waiting)(self.state)
         interpreted(kernels.push_request)(self.state, i, slot, arrived_s)
         return slot
 

@@ -3,15 +3,15 @@
 
 The data path (`penstock.mount.data_path`) calls a scheduler of `penstock.qos`, which
 orders requests by application and passes them to the limits. Without ``--slo`` there is
-no scheduler, and requests go first come, first served. With ``exchange`` a stage in
-front of the scheduler keeps the credit that the controller of all mounts gives.
+no scheduler, and requests go first come, first served. The scheduler also keeps the
+caps of applications and, with ``exchange``, the credit that the controller of all
+mounts gives.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from functools import partial
 from math import inf
 from typing import Any, Final
 
@@ -24,7 +24,7 @@ from penstock.mount.exchange import CreditLink, MountState
 from penstock.mount.limits import Limits
 from penstock.mount.rules import FileOpener, application_of
 from penstock.mount.slo_settings import SloSettings, slo_settings_from
-from penstock.qos import CreditStage, QosScheduler, slo_of, unmet
+from penstock.qos import CreditScheduler, QosScheduler, slo_of, unmet, with_credit
 
 __all__ = ["MountService", "why_unmet"]
 
@@ -85,11 +85,9 @@ class _ScheduledApplications:
         self._errors = ErrorLog("a rule of the mount")
         now = time.monotonic()
         self._scheduler: QosScheduler = settings.scheduler.make(settings.slos, now)
-        self._stage: CreditStage | None = None
+        self._credit: CreditScheduler = with_credit(self._scheduler)
         self._link: CreditLink | None = None
-        driver: Any = self._scheduler
-        if settings.exchange is not None:
-            driver = self._stage = CreditStage(self._scheduler)
+        driver: Any = self._credit
         if not hasattr(driver, "pointers"):
             driver = SchedulerCallbacks(driver)
         self._driver = driver
@@ -100,29 +98,26 @@ class _ScheduledApplications:
 
     def open_link(self) -> CreditLink | None:
         """Open the link to the controller of all mounts; None: no exchange."""
-        exchange, stage = self.settings.exchange, self._stage
-        if exchange is None or stage is None:
+        if self.settings.exchange is None:
             return None
-        self._link = CreditLink(
-            exchange, partial(self._mount_state, stage), partial(self._apply, stage)
-        )
+        self._link = CreditLink(self.settings.exchange, self._mount_state, self._apply)
         return self._link
 
-    def _mount_state(self, stage: CreditStage) -> MountState:
+    def _mount_state(self) -> MountState:
         """Return what to report to the controller."""
         with self._data_path.locked():
-            uses = stage.use(time.monotonic())
+            uses = self._credit.use(time.monotonic())
         slos = self.settings.slos
         promises = {
             name: slo_of(slos, name).throughput_bytes_per_s for name in {**slos, **uses}
         }
         return MountState(promises, uses)
 
-    def _apply(self, stage: CreditStage, credit: MountCredit) -> None:
+    def _apply(self, credit: MountCredit) -> None:
         """Keep the rates until their lease ends; count service on other storages."""
         with self._data_path.locked():
             now = time.monotonic()
-            stage.set_rates(credit.rates, credit.lease_s, now)
+            self._credit.set_rates(credit.rates, credit.lease_s, now)
             if credit.elsewhere:
                 self._scheduler.record_remote_service(
                     credit.controller, credit.elsewhere, now

@@ -10,8 +10,8 @@ A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
 or install it under the entry-point group ``penstock.schedulers``.
 
 Files: `interface` (requests, SLOs, guarantees), `state` (columns), `scheduler` (runs
-kernels), `remote_service` (several servers), `credit` and `credit_stage` (several
-client nodes), the schedulers `fifo`, `sfq`, `edf` and
+kernels), `remote_service` (several servers), `credit`, `credit_stage` and
+`credit_front` (several client nodes, caps), the schedulers `fifo`, `sfq`, `edf` and
 `two_level`, and the parts of `two_level`: `promises`, `late_aware`, `feedback` and
 `saturation`.
 """
@@ -23,7 +23,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.qos.credit import CreditAllocator
-from penstock.qos.credit_stage import ApplicationUse, CreditStage
+from penstock.qos.credit_front import CreditScheduler, with_credit
+from penstock.qos.credit_stage import ApplicationUse
 from penstock.qos.interface import (
     KINDS,
     MIN_COST_BYTES,
@@ -47,7 +48,7 @@ __all__ = [
     "SCHEDULER_REGISTRY",
     "ApplicationUse",
     "CreditAllocator",
-    "CreditStage",
+    "CreditScheduler",
     "Guarantees",
     "Kind",
     "Parameter",
@@ -63,6 +64,7 @@ __all__ = [
     "percentile",
     "slo_of",
     "unmet",
+    "with_credit",
 ]
 
 SCHEDULERS: Final[dict[str, TableRow]] = {

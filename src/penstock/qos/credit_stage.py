@@ -1,30 +1,50 @@
 # SPDX-License-Identifier: MIT
 """Hold the requests of an application that has used up its credit.
 
-A mount whose storage is shared with other mounts has this stage in front of its
-scheduler. The allocator of all mounts (`penstock.qos.credit`) tells it a rate for
-applications that are ahead of their share. The level of such an application fills at
-its rate r, up to `BURST_S` seconds of it. A request passes if the level is not
-negative, and takes its cost, so a large request passes like a small one and is paid for
-afterwards. Applications without a rate pass at once.
+Every scheduler passes its requests through this stage before it queues them. Two rates
+may limit an application: the allocator of all mounts (`penstock.qos.credit`) grants one
+to applications that are ahead of their share, for a lease; and the administrator may
+set a cap. The lower one counts. The level of the application fills at this rate r, up
+to `BURST_S` seconds of it. A request passes if the level is not negative, and takes its
+cost, so a large request passes like a small one and is paid for afterwards.
+Applications without a rate pass at once.
 
-Rates hold until the end of their lease. Then all requests pass: a mount that hears
-nothing more loses its share at worst, never service.
+When the lease ends, granted rates end: a mount that hears nothing more loses its share
+at worst, never service.
 
-Pure: time (s) is passed in.
+A scheduler calls `passes` at each arrival, `next_passed` before it decides, and
+`finish_request` at each completion.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from penstock.qos.interface import QosScheduler, Request
+from penstock.columns import add_to_set, append_to_list, pop_from_list, remove_from_set
+from penstock.kernels import kernel, part
+from penstock.qos.state import (
+    APPLICATIONS,
+    HELD,
+    LEASE_ENDS_S,
+    PASS_S,
+    SchedulerState,
+    columns,
+    count_waiting,
+    free_request,
+)
 
-__all__ = ["BURST_S", "THINK_S", "ApplicationUse", "CreditStage"]
+__all__ = [
+    "BURST_S",
+    "MIN_BYTES_PER_S",
+    "THINK_S",
+    "ApplicationUse",
+    "finish_request",
+    "next_passed",
+    "passes",
+    "set_cap",
+    "set_grant",
+]
 
 #: Most credit that an application saves, in seconds of its rate.
 BURST_S: Final = 0.05
@@ -32,153 +52,167 @@ BURST_S: Final = 0.05
 MIN_BYTES_PER_S: Final = 1.0
 #: A pause between an answer and the next request counts as busy up to this (s).
 THINK_S: Final = 0.002
+#: The level may be below 0 by this time (s) of the rate, for the rounding of the clock.
+_TOLERANCE_S: Final = 1e-6
 
 
 class ApplicationUse(NamedTuple):
     """What an application has used of one mount since the mount started."""
 
     sent_bytes: float
-    """Cost of the requests that were passed to the scheduler, minus refunds."""
+    """Cost of the requests that have passed to the scheduler, minus refunds."""
     done_bytes: float
     """Cost of the requests that are complete, minus refunds."""
     busy_s: float
     """Time during which it had at least one request at the mount."""
     held: int
-    """Number of requests that wait for credit now."""
+    """Number of requests that wait for granted credit now."""
 
 
-@dataclass(slots=True)
-class _Credit:
-    """The credit of one application, and what it has used."""
-
-    rate: float = inf
-    """Bytes/s; inf: no limit."""
-    level_bytes: float = 0.0
-    filled_s: float = -inf
-    requests: deque[Request] = field(default_factory=deque)
-    """Requests that wait for credit."""
-    present: int = 0
-    """Requests that have arrived and are not complete."""
-    sent_bytes: float = 0.0
-    done_bytes: float = 0.0
-    busy_s: float = 0.0
-    changed_s: float = -inf
-    """When the last request arrived, or, if none is present, when the last ended."""
-
-    def fill(self, now: float) -> None:
-        """Add the credit since the last call."""
-        if self.rate < inf:
-            filled = self.level_bytes + self.rate * (now - self.filled_s)
-            self.level_bytes = min(filled, self.rate * BURST_S)
-        self.filled_s = now
-
-    def set_rate(self, rate: float, now: float) -> None:
-        """Change the rate; what was overdrawn stays overdrawn."""
-        if self.rate == inf:
-            self.level_bytes, self.filled_s = 0.0, now
-        self.fill(now)
-        self.rate = rate
-
-    @property
-    def passes(self) -> bool:
-        """True if the next request may pass."""
-        # The tolerance is for the rounding of the clock.
-        return self.rate == inf or self.level_bytes >= -1e-6 * self.rate
-
-    def ready_s(self) -> float:
-        """Return when the next request may pass."""
-        return self.filled_s - self.level_bytes / self.rate
+# --- Requests ---------------------------------------------------------------------
 
 
-class CreditStage:
-    """Passes requests to a scheduler, each application within its credit."""
+@part
+def passes(state: SchedulerState, slot: int, now: float) -> bool:
+    """Let a new request into the queue, or hold it until there is credit."""
+    i = state.application[slot]
+    if state.present[i] > 0 or now - state.changed_s[i] < THINK_S:
+        state.busy_s[i] += now - state.changed_s[i]
+    state.changed_s[i] = now
+    state.present[i] += 1
+    if state.held[i] == 0 and _has_credit(state, i, now):
+        _draw(state, i, slot)
+        return True
+    append_to_list(state.held_first, state.held_last, state.link, i, slot)
+    state.held[i] += 1
+    state.counter[HELD] += 1
+    add_to_set(state.holding, state.holding_place, i)
+    state.value[PASS_S] = -inf
+    return False
 
-    def __init__(self, scheduler: QosScheduler) -> None:
-        self.wake_s = inf
-        self._scheduler = scheduler
-        self._credits: dict[str, _Credit] = {}
-        self._limited: dict[str, _Credit] = {}
-        self._lease_ends_s = inf
 
-    def use(self, now: float) -> dict[str, ApplicationUse]:
-        """Return what each application has used so far, for a report."""
-        uses = {}
-        for name, credit in self._credits.items():
-            busy_s = credit.busy_s
-            if credit.present:
-                busy_s += now - credit.changed_s
-            uses[name] = ApplicationUse(
-                credit.sent_bytes, credit.done_bytes, busy_s, len(credit.requests)
-            )
-        return uses
+@part
+def next_passed(state: SchedulerState, now: float) -> int:
+    """Return the next held request that now has credit; -1 if there is none."""
+    if now < state.value[PASS_S]:
+        return -1
+    if now >= state.value[LEASE_ENDS_S]:
+        _end_lease(state, now)
+    pass_s = inf
+    for position in range(1, state.holding[0] + 1):
+        i = state.holding[position]
+        if _has_credit(state, i, now):
+            return _pop_held(state, i)
+        rate = _rate(state, i)
+        pass_s = min(pass_s, state.filled_s[i] - state.level_bytes[i] / rate)
+    if state.holding[0] > 0:
+        pass_s = min(pass_s, state.value[LEASE_ENDS_S])
+    state.value[PASS_S] = pass_s
+    return -1
 
-    def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
-        """Replace all rates (bytes/s); they hold for `lease_s` seconds.
 
-        Who gets rates shares the storage with other mounts; the scheduler is told.
-        """
-        self._lease_ends_s = now + lease_s if rates else inf
-        if rates:
-            self._scheduler.share_storage(self._lease_ends_s)
-        for name in {**self._limited, **rates}:
-            rate = max(rates.get(name, inf), MIN_BYTES_PER_S)
-            self._credit_of(name).set_rate(rate, now)
-        self._limited = {name: self._credits[name] for name in rates}
-        self._pass_on(self._credits, now)
+@part
+def finish_request(
+    state: SchedulerState, slot: int, moved_bytes: int, now: float
+) -> int:
+    """Remove a completed request; return its refund, the unused part of its cost."""
+    i = state.application[slot]
+    unused_bytes = free_request(state, slot, moved_bytes)
+    state.present[i] -= 1
+    state.busy_s[i] += now - state.changed_s[i]
+    state.changed_s[i] = now
+    state.done_bytes[i] += state.cost_bytes[slot] - unused_bytes
+    if unused_bytes > 0:
+        state.passed_bytes[i] -= unused_bytes
+        state.level_bytes[i] += unused_bytes
+        state.value[PASS_S] = min(state.value[PASS_S], now)
+    return unused_bytes
 
-    def arrive(self, request: Request, now: float) -> None:
-        """Pass a request to the scheduler, or hold it until there is credit."""
-        credit = self._credit_of(request.application)
-        if credit.present or now - credit.changed_s < THINK_S:
-            credit.busy_s += now - credit.changed_s
-        credit.changed_s = now
-        credit.present += 1
-        credit.requests.append(request)
-        if credit.rate < inf:
-            credit.fill(now)
-        self._release(credit, now)
 
-    def dispatch(self, now: float) -> list[Request]:
-        """Return the requests that the scheduler sends now, and set `wake_s`."""
-        if now >= self._lease_ends_s:
-            self.set_rates({}, 0.0, now)
-        elif self._limited:
-            self._pass_on(self._limited, now)
-        to_send = self._scheduler.dispatch(now)
-        self.wake_s = self._scheduler.wake_s
-        if self._limited:
-            ready = (c.ready_s() for c in self._limited.values() if c.requests)
-            self.wake_s = min(self.wake_s, self._lease_ends_s, *ready)
-        return to_send
+@part
+def _pop_held(state: SchedulerState, i: int) -> int:
+    """Remove and return the first held request of `i`, which has credit."""
+    slot = pop_from_list(state.held_first, state.link, i)
+    state.held[i] -= 1
+    state.counter[HELD] -= 1
+    if state.held[i] == 0:
+        remove_from_set(state.holding, state.holding_place, i)
+    _draw(state, i, slot)
+    return slot
 
-    def complete(self, request: Request, moved_bytes: int, now: float) -> None:
-        """Refund what the request did not move."""
-        credit = self._credits[request.application]
-        credit.present -= 1
-        credit.busy_s += now - credit.changed_s
-        credit.changed_s = now
-        unused_bytes = request.unused_bytes(moved_bytes)
-        credit.done_bytes += request.cost_bytes - unused_bytes
-        credit.sent_bytes -= unused_bytes
-        credit.level_bytes += unused_bytes
-        self._scheduler.complete(request, moved_bytes, now)
 
-    def _credit_of(self, application: str) -> _Credit:
-        credit = self._credits.get(application)
-        if credit is None:
-            credit = self._credits[application] = _Credit()
-        return credit
+# --- Credit -----------------------------------------------------------------------
 
-    def _pass_on(self, accounts: Mapping[str, _Credit], now: float) -> None:
-        """Pass on the held requests of these applications that have credit."""
-        for credit in accounts.values():
-            if credit.requests:
-                credit.fill(now)
-                self._release(credit, now)
 
-    def _release(self, credit: _Credit, now: float) -> None:
-        while credit.requests and credit.passes:
-            request = credit.requests.popleft()
-            credit.level_bytes -= request.cost_bytes
-            credit.sent_bytes += request.cost_bytes
-            self._scheduler.arrive(request, now)
+@part
+def _rate(state: SchedulerState, i: int) -> float:
+    """Return what `i` may draw (bytes/s); inf: no limit."""
+    return min(state.granted_rate[i], state.cap_rate[i])
+
+
+@part
+def _has_credit(state: SchedulerState, i: int, now: float) -> bool:
+    """Return True if the next request of `i` may pass."""
+    rate = _rate(state, i)
+    if rate == inf:
+        return True
+    _fill(state, i, now)
+    return state.level_bytes[i] >= -_TOLERANCE_S * rate
+
+
+@part
+def _fill(state: SchedulerState, i: int, now: float) -> None:
+    """Add the credit of a limited application since the last call."""
+    rate = _rate(state, i)
+    filled_bytes = state.level_bytes[i] + rate * (now - state.filled_s[i])
+    state.level_bytes[i] = min(filled_bytes, rate * BURST_S)
+    state.filled_s[i] = now
+
+
+@part
+def _draw(state: SchedulerState, i: int, slot: int) -> None:
+    """Take the cost of a request that passes."""
+    state.level_bytes[i] -= state.cost_bytes[slot]
+    state.passed_bytes[i] += state.cost_bytes[slot]
+    count_waiting(state)
+
+
+@part
+def _end_lease(state: SchedulerState, now: float) -> None:
+    """End all granted rates."""
+    state.value[LEASE_ENDS_S] = inf
+    for i in range(state.counter[APPLICATIONS]):
+        if state.granted_rate[i] < inf:
+            _set_rates(state, i, inf, state.cap_rate[i], now)
+
+
+@part
+def _set_rates(
+    state: SchedulerState, i: int, granted: float, cap: float, now: float
+) -> None:
+    """Change the rates of `i`; what was overdrawn stays overdrawn."""
+    if _rate(state, i) == inf:
+        state.level_bytes[i] = 0.0
+        state.filled_s[i] = now
+    else:
+        _fill(state, i, now)
+    state.granted_rate[i] = granted
+    state.cap_rate[i] = cap
+    state.value[PASS_S] = min(state.value[PASS_S], now)
+
+
+# --- Control ----------------------------------------------------------------------
+
+
+@kernel
+def set_grant(table: SchedulerState, application: int, rate: float, now: float) -> None:
+    """Set the granted rate of an application (bytes/s); inf: no limit."""
+    state = columns(table)
+    _set_rates(state, application, rate, state.cap_rate[application], now)
+
+
+@kernel
+def set_cap(table: SchedulerState, application: int, rate: float, now: float) -> None:
+    """Set what an application may draw at most (bytes/s); inf: no limit."""
+    state = columns(table)
+    _set_rates(state, application, state.granted_rate[application], rate, now)

@@ -26,6 +26,7 @@ from typing import Final
 
 from penstock.columns import Heap, heap_put, heap_remove
 from penstock.kernels import kernel, part
+from penstock.qos.credit_stage import finish_request, next_passed, passes
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import (
     DEFAULT_DEPTH,
@@ -38,7 +39,6 @@ from penstock.qos.state import (
     SchedulerState,
     add_request,
     columns,
-    free_request,
     has_room,
     next_number,
     send_request,
@@ -79,6 +79,13 @@ def pop_earliest(state: SchedulerState) -> int:
     return slot
 
 
+@part
+def _queue(state: SchedulerState, slot: int, now: float) -> None:
+    """Queue a request that has credit, with the deadline now + l_i."""
+    state.deadline_s[slot] = now + state.latency_s[state.application[slot]]
+    push_by_deadline(state, slot)
+
+
 @kernel
 def arrive(
     table: SchedulerState,
@@ -90,9 +97,8 @@ def arrive(
     """Queue a request with the deadline now + l_i; return its slot, or -1."""
     state = columns(table)
     slot = add_request(state, application, cost_bytes)
-    if slot >= 0:
-        state.deadline_s[slot] = now + state.latency_s[application]
-        push_by_deadline(state, slot)
+    if slot >= 0 and passes(state, slot, now):
+        _queue(state, slot, now)
     return slot
 
 
@@ -100,6 +106,10 @@ def arrive(
 def next_request(table: SchedulerState, now: float) -> int:
     """Return the request with the earliest deadline; -1 if none may be sent."""
     state = columns(table)
+    passed = next_passed(state, now)
+    while passed >= 0:
+        _queue(state, passed, now)
+        passed = next_passed(state, now)
     if state.counter[WAITING] == 0 or not has_room(state):
         return -1
     slot = pop_earliest(state)
@@ -109,9 +119,9 @@ def next_request(table: SchedulerState, now: float) -> int:
 
 
 @kernel
-def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:  # noqa: ARG001
+def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:
     """Remove a completed request."""
-    free_request(columns(table), slot, moved_bytes)
+    finish_request(columns(table), slot, moved_bytes, now)
 
 
 KERNELS: Final = Kernels(arrive, next_request, complete)

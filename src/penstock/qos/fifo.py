@@ -22,6 +22,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from penstock.kernels import kernel
+from penstock.qos.credit_stage import finish_request, next_passed, passes
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import Kernels, KernelScheduler, depth_parameter
 from penstock.qos.state import (
@@ -29,7 +30,6 @@ from penstock.qos.state import (
     SchedulerState,
     add_request,
     columns,
-    free_request,
     has_room,
     queue_request,
     send_request,
@@ -50,12 +50,12 @@ def arrive(
     application: int,
     is_write: int,  # noqa: ARG001
     cost_bytes: int,
-    now: float,  # noqa: ARG001
+    now: float,
 ) -> int:
     """Queue a request; return its slot, or -1 if there is no room for it."""
     state = columns(table)
     slot = add_request(state, application, cost_bytes)
-    if slot >= 0:
+    if slot >= 0 and passes(state, slot, now):
         queue_request(state, _QUEUE, slot)
     return slot
 
@@ -64,6 +64,10 @@ def arrive(
 def next_request(table: SchedulerState, now: float) -> int:
     """Return the oldest queued request; -1 if there is none or no room for it."""
     state = columns(table)
+    passed = next_passed(state, now)
+    while passed >= 0:
+        queue_request(state, _QUEUE, passed)
+        passed = next_passed(state, now)
     if state.counter[WAITING] == 0 or not has_room(state):
         return -1
     slot = unqueue_request(state, _QUEUE)
@@ -73,9 +77,9 @@ def next_request(table: SchedulerState, now: float) -> int:
 
 
 @kernel
-def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:  # noqa: ARG001
+def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:
     """Remove a completed request."""
-    free_request(columns(table), slot, moved_bytes)
+    finish_request(columns(table), slot, moved_bytes, now)
 
 
 KERNELS: Final = Kernels(arrive, next_request, complete)

@@ -24,14 +24,23 @@ from typing import Any, Final, NamedTuple
 from penstock.errors import InternalError
 from penstock.kernels import interpreted, memory
 from penstock.kernels.compiler import addresses, machine_code
+from penstock.qos.credit_stage import (
+    MIN_BYTES_PER_S,
+    ApplicationUse,
+    set_cap,
+    set_grant,
+)
 from penstock.qos.interface import Guarantees, QosScheduler, Request, Slo, slo_of
 from penstock.qos.remote_service import ReportedService, check_layout
 from penstock.qos.state import (
     APPLICATIONS,
     DEPTH,
     FREE,
+    HELD,
+    LEASE_ENDS_S,
     OTHERS_BYTES_PER_S,
     OUTSTANDING,
+    PASS_S,
     REFUSED,
     SERVED,
     USED,
@@ -115,6 +124,8 @@ class KernelScheduler(QosScheduler):
         self._reported = ReportedService()
         self._layout: dict[str, int] = {}
         self._slos: dict[str, Slo] = {}
+        self._grants: Mapping[str, float] = {}
+        self._caps: Mapping[str, float] = {}
         self._bind()
         self.columns.value[DEPTH] = depth or inf
         self.set_slos(slos, 0.0)
@@ -148,7 +159,7 @@ class KernelScheduler(QosScheduler):
         object must outlive the driver's calls.
         """
         self._is_fixed = True
-        for kernel in self.kernels.control:
+        for kernel in (*self.kernels.control, set_grant, set_cap):
             machine_code(kernel)
         functions = (machine_code(k).address for k in (*self.kernels[:3], wake_s))
         return Pointers(self._words.ctypes.data, *functions)
@@ -233,6 +244,57 @@ class KernelScheduler(QosScheduler):
         for application, index in self._indexes.items():
             self.columns.layout_factor[index] = factors.get(application, 1)
 
+    # --- Credit and caps --------------------------------------------------------------
+
+    def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
+        """Replace all granted rates (bytes/s); they hold for `lease_s` seconds.
+
+        Who gets rates shares the storage with other mounts.
+        """
+        self.columns.value[LEASE_ENDS_S] = now + lease_s if rates else inf
+        if rates:
+            self.share_storage(now + lease_s)
+        self._replace(set_grant, self._grants, rates, now)
+        self._grants = dict(rates)
+
+    def set_caps(self, caps: Mapping[str, float], now: float) -> None:
+        """Replace what applications may draw at most (bytes/s)."""
+        self._replace(set_cap, self._caps, caps, now)
+        self._caps = dict(caps)
+
+    def _replace(
+        self,
+        set_rate: Callable[..., None],
+        old: Mapping[str, float],
+        new: Mapping[str, float],
+        now: float,
+    ) -> None:
+        for name in {**old, **new}:
+            index = self.index_of(name)
+            if index >= 0:
+                rate = max(new.get(name, inf), MIN_BYTES_PER_S)
+                self._run(set_rate, index, rate, now)
+
+    def use(self, now: float) -> dict[str, ApplicationUse]:
+        """Return what each application has used so far, for a report."""
+        table = self.columns
+        uses = {}
+        for name, i in self._indexes.items():
+            if table.changed_s[i] == -inf:
+                continue
+            busy_s = table.busy_s[i]
+            if table.present[i]:
+                busy_s += now - table.changed_s[i]
+            # An application that its cap holds up cannot use more credit.
+            is_capped = table.cap_rate[i] <= table.granted_rate[i]
+            uses[name] = ApplicationUse(
+                float(table.passed_bytes[i]),
+                float(table.done_bytes[i]),
+                busy_s,
+                0 if is_capped else table.held[i],
+            )
+        return uses
+
     # --- Service on other servers -----------------------------------------------------
 
     def record_remote_service(
@@ -256,12 +318,12 @@ class KernelScheduler(QosScheduler):
     @property
     def wake_s(self) -> float:
         """When `dispatch` must be called again if nothing happens before."""
-        return self.columns.value[WAKE_S]
+        return min(self.columns.value[WAKE_S], self.columns.value[PASS_S])
 
     @property
     def waiting(self) -> int:
-        """Number of queued requests."""
-        return self.columns.counter[WAITING]
+        """Number of queued requests, including those that wait for credit."""
+        return self.columns.counter[WAITING] + self.columns.counter[HELD]
 
     @property
     def outstanding(self) -> int:

@@ -43,6 +43,7 @@ from typing import Final
 
 from penstock.columns import Heap, heap_put, heap_remove
 from penstock.kernels import kernel, part
+from penstock.qos.credit_stage import finish_request, next_passed, passes
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import (
     DEFAULT_DEPTH,
@@ -57,7 +58,6 @@ from penstock.qos.state import (
     SchedulerState,
     add_request,
     columns,
-    free_request,
     has_room,
     next_number,
     queue_request,
@@ -157,12 +157,12 @@ def arrive(
     application: int,
     is_write: int,  # noqa: ARG001
     cost_bytes: int,
-    now: float,  # noqa: ARG001
+    now: float,
 ) -> int:
     """Queue a request; return its slot, or -1 if there is no room for it."""
     state = columns(table)
     slot = add_request(state, application, cost_bytes)
-    if slot >= 0:
+    if slot >= 0 and passes(state, slot, now):
         push_by_start_tag(state, application, slot)
     return slot
 
@@ -171,6 +171,10 @@ def arrive(
 def next_request(table: SchedulerState, now: float) -> int:
     """Return the request with the smallest start tag; -1 if none may be sent."""
     state = columns(table)
+    passed = next_passed(state, now)
+    while passed >= 0:
+        push_by_start_tag(state, state.application[passed], passed)
+        passed = next_passed(state, now)
     if state.counter[WAITING] == 0 or not has_room(state):
         return -1
     slot = pop_by_start_tag(state)
@@ -179,10 +183,10 @@ def next_request(table: SchedulerState, now: float) -> int:
 
 
 @kernel
-def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:  # noqa: ARG001
+def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:
     """Remove a completed request; its refund lowers the next charge."""
     state = columns(table)
-    unused_bytes = free_request(state, slot, moved_bytes)
+    unused_bytes = finish_request(state, slot, moved_bytes, now)
     state.unused_bytes[state.application[slot]] += unused_bytes
 
 

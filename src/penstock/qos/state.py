@@ -35,6 +35,7 @@ __all__ = [
     "SchedulerState",
     "add_request",
     "columns",
+    "count_waiting",
     "free_request",
     "has_room",
     "larger_state",
@@ -81,6 +82,8 @@ HOLD_UNTIL_S: Final = 22  # when requests that are held may go; inf: none is hel
 PACE_BYTES: Final = 23  # bytes moved at the present depth since the last pace
 PACE_BUSY_S: Final = 24  # busy time at the present depth since the last pace
 RIVALS_UNTIL_S: Final = 25  # until when other nodes send to the same storage
+LEASE_ENDS_S: Final = 26  # until when granted rates hold; inf: there are none
+PASS_S: Final = 27  # when a request that waits for credit may pass; inf: none waits
 
 # Entries of `SchedulerState.counter`.
 APPLICATIONS: Final = 0  # rows in use
@@ -104,6 +107,7 @@ STRIDE: Final = 17  # one completion in so many is sampled
 PACE_LEVEL: Final = 18  # log2 of the present depth
 PACE_ANSWERS: Final = 19  # answers at the present depth since the last pace
 PACES: Final = 20  # paces measured
+HELD: Final = 21  # requests that wait for credit
 
 
 class SchedulerState(NamedTuple):
@@ -142,6 +146,34 @@ class SchedulerState(NamedTuple):
     """Cost of its requests that were sent, minus refunds."""
     served: Ints
     """The applications that were served, in the order of their first service."""
+
+    # By application: credit (`penstock.qos.credit_stage`).
+    granted_rate: Floats
+    """What it may draw until the lease ends (bytes/s); inf: no limit."""
+    cap_rate: Floats
+    """What it may draw at most (bytes/s); inf: no limit."""
+    level_bytes: Floats
+    """Credit that it has saved; below 0 it has drawn too much."""
+    filled_s: Floats
+    """When `level_bytes` was right."""
+    held_first: Ints
+    """First request of the list of those that wait for credit; -1: none."""
+    held_last: Ints
+    held: Ints
+    """Requests that wait for credit."""
+    holding: Ints
+    """Set of applications with such requests."""
+    holding_place: Ints
+    passed_bytes: Ints
+    """Cost of its requests that have passed, minus refunds."""
+    done_bytes: Ints
+    """Cost of its requests that are complete, minus refunds."""
+    present: Ints
+    """Requests that have arrived and are not complete."""
+    busy_s: Floats
+    """Time with at least one request, up to `changed_s`."""
+    changed_s: Floats
+    """When its last request arrived or completed."""
 
     # By application: start tags (`penstock.qos.sfq`).
     first: Ints
@@ -253,9 +285,11 @@ _BY_REQUEST: Final = (
 #: Columns whose entries are not 0 at first.
 _FIRST_VALUES: Final = {
     **dict.fromkeys(("first", "last", "late_first", "late_last"), -1),
+    **dict.fromkeys(("held_first", "held_last"), -1),
     **dict.fromkeys(("promise_s", "busy_since_s", "completed_s", "favoured_s"), -inf),
     **dict.fromkeys(("trial_since_s", "pause_until_s"), -inf),
-    "lower_level_s": -inf,
+    **dict.fromkeys(("lower_level_s", "changed_s"), -inf),
+    **dict.fromkeys(("granted_rate", "cap_rate"), inf),
     "layout_factor": 1,
 }
 
@@ -265,7 +299,7 @@ def new_state(
 ) -> SchedulerState:
     """Return the state of a scheduler without requests and applications."""
     sizes = dict.fromkeys(_BY_REQUEST, requests + 1)
-    sizes |= {"value": RIVALS_UNTIL_S + 1, "counter": PACES + 1, "partials": 64}
+    sizes |= {"value": PASS_S + 1, "counter": HELD + 1, "partials": 64}
     sizes |= dict.fromkeys(("pace_bytes_per_s", "pace_requests_per_s"), LEVELS)
     sizes |= dict.fromkeys(("sample_s", "sample_application", "sorted_s"), SAMPLE_LIMIT)
     limits = {"request_limit": requests, "application_limit": applications}
@@ -278,7 +312,8 @@ def new_state(
             if name in _FIRST_VALUES:
                 state[name][:] = _FIRST_VALUES[name]
     state["counter"][[FREE, STRIDE]] = (-1, 1)
-    state["value"][[WAKE_S, HOLD_UNTIL_S, DECIDED_S]] = (inf, inf, -inf)
+    state["value"][[WAKE_S, HOLD_UNTIL_S, LEASE_ENDS_S, PASS_S]] = inf
+    state["value"][[DECIDED_S, RIVALS_UNTIL_S]] = -inf
     state["value"][CAPACITY_OVER_PROMISES] = 1.0
     return SchedulerState(**cast(Any, state))
 
@@ -312,9 +347,14 @@ def add_request(state: SchedulerState, application: int, cost_bytes: int) -> int
         return -1
     state.application[slot] = application
     state.cost_bytes[slot] = max(cost_bytes, MIN_COST_BYTES)
-    counter[WAITING] += 1
-    counter[CHANGED] = 1
     return slot
+
+
+@part
+def count_waiting(state: SchedulerState) -> None:
+    """Count a request that enters the queue."""
+    state.counter[WAITING] += 1
+    state.counter[CHANGED] = 1
 
 
 @part
@@ -370,4 +410,5 @@ def has_room(state: SchedulerState) -> bool:
 @kernel
 def wake_s(table: SchedulerState) -> float:
     """Return when `next_request` must be called again (s); inf: never."""
-    return columns(table).value[WAKE_S]
+    value = columns(table).value
+    return min(value[WAKE_S], value[PASS_S])

@@ -68,6 +68,7 @@ from typing import Final
 
 from penstock.columns import exact_sum
 from penstock.kernels import interpreted, kernel, part
+from penstock.qos.credit_stage import finish_request, next_passed, passes
 from penstock.qos.edf import pop_earliest, push_by_deadline
 from penstock.qos.feedback import (
     begin_window,
@@ -124,7 +125,6 @@ from penstock.qos.state import (
     SchedulerState,
     add_request,
     columns,
-    free_request,
     has_room,
     send_request,
 )
@@ -179,19 +179,26 @@ def arrive(
     cost_bytes: int,
     now: float,
 ) -> int:
-    """Queue a request in the upper level, with the deadline now + l_i.
+    """Queue a request in the upper level.
 
     Return its slot, or -1 if there is no room for it.
     """
     state = columns(table)
     slot = add_request(state, application, cost_bytes)
-    if slot >= 0:
-        state.deadline_s[slot] = now + state.latency_s[application]
-        if state.counter[HOLDS]:
-            push_request(state, application, slot, now)
-        else:
-            push_by_start_tag(state, application, slot)
+    if slot >= 0 and passes(state, slot, now):
+        _queue(state, slot, now)
     return slot
+
+
+@part
+def _queue(state: SchedulerState, slot: int, now: float) -> None:
+    """Queue a request in the upper level, with the deadline now + l_i."""
+    i = state.application[slot]
+    state.deadline_s[slot] = now + state.latency_s[i]
+    if state.counter[HOLDS]:
+        push_request(state, i, slot, now)
+    else:
+        push_by_start_tag(state, i, slot)
 
 
 @kernel
@@ -201,6 +208,10 @@ def next_request(table: SchedulerState, now: float) -> int:
     At first, close a window that has ended, and admit requests to the lower level.
     """
     state = columns(table)
+    passed = next_passed(state, now)
+    while passed >= 0:
+        _queue(state, passed, now)
+        passed = next_passed(state, now)
     if state.counter[CHANGED] or now > state.value[DECIDED_S]:
         state.counter[CHANGED] = 0
         state.value[DECIDED_S] = now
@@ -234,7 +245,7 @@ def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> 
     sent_s = state.sent_s[slot]
     record_time(state, i, now - sent_s, sent_s - state.admitted_s[slot])
     state.counter[MOVED_BYTES] += moved_bytes
-    state.unused_bytes[i] += free_request(state, slot, moved_bytes)
+    state.unused_bytes[i] += finish_request(state, slot, moved_bytes, now)
     if state.counter[OUTSTANDING] == 0:
         state.value[IDLE_SINCE_S] = now
     if state.counter[HOLDS]:
@@ -464,7 +475,6 @@ class TwoLevel(KernelScheduler):
             THRESHOLD: FIRST_DEPTH,
             LATENCY_DEPTH: inf,
             USEFUL_DEPTH: inf,
-            RIVALS_UNTIL_S: -inf,
         }
         super().__init__(KERNELS, {}, guarantees, depth=FIRST_DEPTH)
         for entry, value in first_values.items():
@@ -476,7 +486,7 @@ class TwoLevel(KernelScheduler):
     @property
     def waiting(self) -> int:
         """Number of queued requests, on both levels."""
-        return self.columns.counter[WAITING] + self.columns.by_deadline[0]
+        return super().waiting + self.columns.by_deadline[0]
 
     @property
     def full_credit_bytes(self) -> float:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import InputError
 from penstock.qos import (
-    CreditStage,
+    CreditScheduler,
     QosScheduler,
     Request,
     Scheduler,
@@ -35,6 +35,7 @@ from penstock.qos import (
     Slo,
     get_scheduler,
     slo_of,
+    with_credit,
 )
 from penstock.sim.requests_credit import CreditMessages
 from penstock.sim.requests_server import Server, ServerSpec
@@ -198,6 +199,8 @@ class _Point:
     scheduler: QosScheduler
     entry: Scheduler
     """Where requests arrive: the scheduler, or a stage in front of it."""
+    credit: CreditScheduler | None
+    """Keeps the rates of central credit; None: there is no central credit."""
     reporter: ServiceReporter | None
     wake_s: float = inf
     depths: list[tuple[float, float]] = field(default_factory=list)
@@ -206,8 +209,8 @@ class _Point:
 def _point(name: str, scheduler: QosScheduler, exchange: Exchange) -> _Point:
     reports = exchange.threshold_bytes < inf and not exchange.layout
     reporter = ServiceReporter(exchange.threshold_bytes) if reports else None
-    entry = CreditStage(scheduler) if exchange.credit else scheduler
-    return _Point(name, scheduler, entry, reporter)
+    credit = with_credit(scheduler) if exchange.credit else None
+    return _Point(name, scheduler, credit or scheduler, credit, reporter)
 
 
 @dataclass(slots=True)
@@ -262,9 +265,9 @@ class _RequestSimulation:
     def _credit_messages(self, slos: Mapping[str, Slo]) -> CreditMessages:
         """Start the messages between the nodes and the central allocator."""
         stages = {
-            point.name: point.entry
+            point.name: point.credit
             for point in self._points.values()
-            if isinstance(point.entry, CreditStage)
+            if point.credit is not None
         }
         weights = {
             name: slo_of(slos, name).throughput_bytes_per_s

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from numpy.random import Generator
 
-from penstock.qos import CreditAllocator, CreditStage
+from penstock.qos import CreditAllocator, CreditScheduler
 from penstock.qos.credit import LEASE_S, PERIOD_S
 
 __all__ = ["CENTRAL", "CreditMessages"]
@@ -47,7 +47,7 @@ class CreditMessages:
     Parameters
     ----------
     stages
-        Node -> the stage in front of its scheduler.
+        Node -> its scheduler, which keeps rates.
     weights
         Application -> promised throughput.
     plan
@@ -56,7 +56,7 @@ class CreditMessages:
 
     def __init__(
         self,
-        stages: Mapping[str, CreditStage],
+        stages: Mapping[str, CreditScheduler],
         weights: Mapping[str, float],
         network: _Network,
         random: Generator,

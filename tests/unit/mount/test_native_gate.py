@@ -24,6 +24,7 @@ from penstock.qos import (
     Request,
     Slo,
     get_scheduler,
+    with_credit,
 )
 from support.native_mount import NativeGate, NativeLimiter, set_time
 
@@ -31,6 +32,7 @@ RATE = 1e6
 SLOS = {"tight": Slo(0.2 * RATE, 0.05), "bulk": Slo(0.7 * RATE, 2.0)}
 NAMES = ("tight", "bulk", "unknown")
 START_S = 5.0
+LEASE_S = 1.5
 SLACK_S = 0.020
 
 
@@ -109,11 +111,18 @@ def play(
     return sent
 
 
+def new_scheduler(name: str) -> QosScheduler:
+    """Return a scheduler whose "bulk" has little credit for the first half."""
+    scheduler = get_scheduler(name).make(SLOS, START_S)
+    with_credit(scheduler).set_rates({"bulk": 0.3 * RATE}, LEASE_S, START_S)
+    return scheduler
+
+
 def by_gate(
     scheduler: str, limits: Limits, arrivals: list[Arrival]
 ) -> dict[int, float]:
     set_time(START_S)
-    gate = NativeGate(get_scheduler(scheduler).make(SLOS, START_S), limits, NAMES)
+    gate = NativeGate(new_scheduler(scheduler), limits, NAMES)
 
     def sent_now(now: float) -> list[Request]:
         if gate.wake_s <= now:
@@ -132,7 +141,7 @@ def by_gate(
 def by_objects(
     scheduler: str, limits: Limits, arrivals: list[Arrival]
 ) -> dict[int, float]:
-    made = get_scheduler(scheduler).make(SLOS, START_S)
+    made = new_scheduler(scheduler)
     cascade = Cascade(made, NativeLimiter(limits, START_S))
     return play(
         arrivals,

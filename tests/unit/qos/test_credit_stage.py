@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.qos import CreditStage, Request, get_scheduler
+from penstock.qos import CreditScheduler, Request, get_scheduler, with_credit
 from penstock.qos.credit_stage import BURST_S, THINK_S
 from penstock.qos.state import RIVALS_UNTIL_S
 from penstock.qos.two_level import TwoLevel
@@ -17,15 +17,15 @@ from penstock.qos.two_level import TwoLevel
 SIZE = 65_536
 
 
-def new_stage() -> CreditStage:
-    return CreditStage(get_scheduler("fifo").make({}, 0.0))
+def new_stage() -> CreditScheduler:
+    return with_credit(get_scheduler("fifo").make({}, 0.0))
 
 
 def write(application: str = "a", size_bytes: int = SIZE) -> Request:
     return Request("write", size_bytes, application)
 
 
-def send_until(stage: CreditStage, until_s: float) -> list[tuple[float, Request]]:
+def send_until(stage: CreditScheduler, until_s: float) -> list[tuple[float, Request]]:
     """Return the requests that are sent, with their times; each completes at once."""
     sent = []
     now = 0.0
@@ -183,8 +183,51 @@ def test_every_request_is_sent_once(
 def test_rates_tell_the_scheduler_that_others_use_the_storage() -> None:
     scheduler = get_scheduler("two-level").make({}, 0.0)
     assert isinstance(scheduler, TwoLevel)
-    stage = CreditStage(scheduler)
+    stage = with_credit(scheduler)
     stage.set_rates({}, 1.0, 5.0)
     assert scheduler.columns.value[RIVALS_UNTIL_S] == -inf
     stage.set_rates({"a": 1e6}, 1.0, 5.0)
     assert scheduler.columns.value[RIVALS_UNTIL_S] == 6.0
+
+
+def test_a_cap_limits_an_application_without_a_lease() -> None:
+    stage = new_stage()
+    stage.set_caps({"a": 1e6}, 0.0)
+    for _ in range(200):
+        stage.arrive(write("a"), 0.0)
+    drawn_bytes = sum(r.cost_bytes for _, r in send_until(stage, 10.0))
+    assert drawn_bytes == pytest.approx(10e6, abs=SIZE + BURST_S * 1e6)
+
+
+@pytest.mark.parametrize(("granted", "cap"), [(1e6, 4e6), (4e6, 1e6)])
+def test_the_lower_of_grant_and_cap_counts(granted: float, cap: float) -> None:
+    stage = new_stage()
+    stage.set_caps({"a": cap}, 0.0)
+    stage.set_rates({"a": granted}, 100.0, 0.0)
+    for _ in range(200):
+        stage.arrive(write("a"), 0.0)
+    drawn_bytes = sum(r.cost_bytes for _, r in send_until(stage, 5.0))
+    assert drawn_bytes == pytest.approx(5e6, abs=SIZE + BURST_S * 1e6)
+
+
+def test_a_cap_goes_on_when_the_lease_ends_and_ends_when_it_is_removed() -> None:
+    stage = new_stage()
+    stage.set_caps({"a": 2 * SIZE}, 0.0)
+    stage.set_rates({"a": 1.0}, 1.0, 0.0)
+    for _ in range(9):
+        stage.arrive(write(), 0.0)
+    assert len(stage.dispatch(0.0)) == 1
+    assert len(send_until(stage, 2.1)) == 2
+    stage.set_caps({}, 2.1)
+    assert len(stage.dispatch(2.1)) == 6
+
+
+def test_who_is_held_by_its_cap_does_not_wait_for_credit() -> None:
+    stage = new_stage()
+    stage.set_caps({"a": 1e5}, 0.0)
+    stage.set_rates({"a": 1e6, "b": 1e6}, 1.0, 0.0)
+    for name in "aabb":
+        stage.arrive(write(name), 0.0)
+    stage.dispatch(0.0)
+    held = {name: use.held for name, use in stage.use(0.0).items()}
+    assert held == {"a": 0, "b": 1}
