@@ -8,11 +8,12 @@ needs root, ``/dev/fuse``, libfuse3-dev, and fio for the speed.
 of 64 KiB to 1 MiB, and the difference between the writers' shares. Writers overwrite
 the same few MB, because allocating new memory is slow on some machines.
 
-``speed``: requests or MB per second of five mounts of a folder in memory. Unlimited,
-limited (to more than is possible) and with the two-level scheduler, each divided by the
-better of bindfs and a pass-through in C that does nothing else
-(``src/penstock/bench/plain.c``; like the others, it lets the kernel check permissions).
-Rounds are interleaved and the best counts.
+``speed``: requests or MB per second of six mounts of a folder in memory. Unlimited,
+limited (to more than is possible), with the two-level scheduler, and the same with an
+``[exchange]`` (a controller gets reports), each divided by the better of bindfs and a
+pass-through in C that does nothing else (``src/penstock/bench/plain.c``; like the
+others, it lets the kernel check permissions). Rounds are interleaved and the best
+counts.
 
 The exit status is 1 if a goal is missed.
 """
@@ -23,6 +24,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -33,6 +35,7 @@ from functools import partial
 from pathlib import Path
 
 from penstock.bench.slo.mounts import plain_mount
+from penstock.live.wire.curve import make_keys
 from penstock.units import format_volume, parse_bandwidth
 
 SIZES = (64 << 10, 256 << 10, 1 << 20)
@@ -140,7 +143,7 @@ def measure_limit(report: Report, home: Path, rate: float, seconds: float) -> No
 # --- Speed ------------------------------------------------------------------------
 
 #: Goal: least speed of a mount relative to the better of bindfs and a plain mount.
-LEAST_SPEED = {"unlimited": 0.8, "limited": 0.8, "two-level": 0.65}
+LEAST_SPEED = {"unlimited": 0.8, "limited": 0.8, "two-level": 0.65, "exchange": 0.65}
 #: Files that are created, looked at and removed in one round.
 FILES = 1000
 METADATA_ROUNDS = 5
@@ -156,6 +159,32 @@ latency = "50 ms"
 application = "one"
 path = "/"
 """
+EXCHANGE = """
+[exchange]
+controller = "{address}"
+keys = "{keys}"
+storage = "memory"
+"""
+
+
+@contextmanager
+def controller(home: Path) -> Iterator[str]:
+    """Run a controller during the block; yield what names it in a rule file."""
+    folder, keys = home / "controller", home / "keys"
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
+    make_keys(str(keys))
+    command = [sys.executable, "-m", "penstock", "serve", "--mode=off"]
+    options = [f"--folder={folder}", f"--listen={address}", f"--keys={keys}"]
+    daemon = subprocess.Popen([*command, *options], stderr=subprocess.DEVNULL)
+    try:
+        end_s = time.monotonic() + TIMEOUT_S
+        while not (folder / "agent.sock").exists() and time.monotonic() < end_s:
+            time.sleep(0.1)
+        yield EXCHANGE.format(address=address, keys=keys)
+    finally:
+        daemon.terminate()
+        daemon.wait(TIMEOUT_S)
 
 
 @contextmanager
@@ -237,10 +266,13 @@ def round_of(folder: Path, seconds: float) -> dict[str, float]:
 def speed_mounts(stack: ExitStack, home: Path) -> dict[str, Path]:
     """Mount the folders to compare; return the mount points by name."""
     (home / "slo.toml").write_text(SLO_FILE)
+    exchange = stack.enter_context(controller(home))
+    (home / "exchange.toml").write_text(SLO_FILE + exchange)
     options = {
         "unlimited": (),
         "limited": ("--limit", "1 TB/s"),
         "two-level": ("--slo", str(home / "slo.toml")),
+        "exchange": ("--slo", str(home / "exchange.toml")),
     }
     points = {}
     for name, words in options.items():

@@ -123,6 +123,8 @@ class ApplicationState(msgspec.Struct):
         name="operations_limit", default=None
     )
     """Limit of its metadata requests; None: no limit."""
+    cap_bytes_per_s: float | None = msgspec.field(name="bandwidth_limit", default=None)
+    """Limit of its reads and writes; None: no limit."""
 
 
 class SchedulerStatus(msgspec.Struct):

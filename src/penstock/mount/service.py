@@ -93,6 +93,7 @@ class _ScheduledApplications:
         self._driver = driver
         self._indices: dict[str, int] = {}
         self._set_layout()
+        self._credit.set_caps(settings.caps, now)
         self._set_applications(settings)
         data_path.set_scheduler(scheduler_pointers(driver), driver)
 
@@ -142,8 +143,10 @@ class _ScheduledApplications:
             )
         self.settings = settings
         with self._data_path.locked():
-            self._scheduler.set_slos(settings.slos, time.monotonic())
+            now = time.monotonic()
+            self._scheduler.set_slos(settings.slos, now)
             self._set_layout()
+            self._credit.set_caps(settings.caps, now)
             self._data_path.dispatch()
         self._set_applications(settings)
 
@@ -214,6 +217,7 @@ class _ScheduledApplications:
             kept_windows=service.kept_windows,
             operations=service.operations,
             operations_per_s=settings.operations.get(name),
+            cap_bytes_per_s=settings.caps.get(name),
         )
 
 

@@ -15,6 +15,7 @@
     latency = "1 s"
     mounts = 1                     # number of mounts that hold its files evenly; or
                                    # "auto": ask the file system
+    bandwidth = "80 MB/s"          # limit of its reads and writes together
     operations = "1000/s"          # limit of its metadata requests
 
     [[rules]]                      # the first match decides
@@ -75,6 +76,7 @@ class ObjectiveFormat(msgspec.Struct, forbid_unknown_fields=True):
     throughput: Quantity
     latency: Quantity
     mounts: Annotated[int, msgspec.Meta(ge=1)] | Literal["auto"] = 1
+    bandwidth: Quantity | None = None
     operations: Quantity | None = None
 
 
@@ -118,6 +120,8 @@ class SloSettings:
     rules: tuple[Rule, ...]
     layout: Mapping[str, int]
     """Application -> number of mounts that hold its files evenly, if more than 1."""
+    caps: Mapping[str, float]
+    """Application -> limit of its reads and writes (bytes/s), if it has one."""
     operations: Mapping[str, float]
     """Application -> limit of its metadata requests (1/s), if it has one."""
     exchange: ExchangeSettings | None
@@ -165,6 +169,7 @@ def slo_settings_from(document: Mapping[str, Any], backing: str = "") -> SloSett
         file.default or OTHER,
         tuple(_rule(rule, slos, f"rules[{n}]") for n, rule in enumerate(file.rules)),
         _layout(file, backing),
+        _caps(file.applications, slos),
         _operations(file.applications),
         None if file.exchange is None else _exchange(file.exchange),
         document,
@@ -295,6 +300,23 @@ def _targets(application: str, rules: Sequence[RuleFormat], backing: str) -> int
         raise InputError(
             f"{path}: {error.strerror}", where=where.removesuffix(": ")
         ) from None
+
+
+def _caps(
+    applications: Mapping[str, ObjectiveFormat], slos: Mapping[str, Slo]
+) -> dict[str, float]:
+    caps = {}
+    for name, entry in applications.items():
+        if entry.bandwidth is not None:
+            where = f"applications.{name}.bandwidth"
+            caps[name] = _positive(entry.bandwidth, parse_bandwidth, where)
+            if caps[name] < slos[name].throughput_bytes_per_s:
+                raise InputError(
+                    f"{entry.bandwidth!r} is less than the promised throughput",
+                    where=where,
+                    remedy="give at least `throughput`, or promise less",
+                )
+    return caps
 
 
 def _operations(applications: Mapping[str, ObjectiveFormat]) -> dict[str, float]:

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -163,6 +164,23 @@ def growth(mounted: Mounted, least: int) -> dict[str, int]:
 
     until(lambda: min(grown()["one"], grown()["two"]) >= least)
     return grown()
+
+
+def test_an_application_moves_no_more_than_its_bandwidth(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    path = Path(slo_file(tmp_path))
+    path.write_text(
+        path.read_text().replace(
+            "[applications.one]", '[applications.one]\nbandwidth = "10 MB/s"'
+        )
+    )
+    mounted = mount("--slo", str(path))
+    (mounted.point / "one").mkdir()
+    begin_s = time.monotonic()
+    (mounted.point / "one" / "file").write_bytes(bytes(10_000_000))
+    # A burst of 50 ms and the last request are paid for later.
+    assert time.monotonic() - begin_s >= 0.8
 
 
 def test_shares_follow_the_slos_whatever_the_number_of_programs(

@@ -129,5 +129,6 @@ def test_the_json_keys_of_a_status_are_a_contract() -> None:
             "kept": 5,
             "operations": 0,
             "operations_limit": None,
+            "bandwidth_limit": None,
         }
     ]

@@ -26,7 +26,7 @@ def document(**changes: Any) -> dict[str, Any]:
         "default": "bulk",
         "applications": {
             "tight": {"throughput": 0.2 * RATE, "latency": 0.05, "operations": 50},
-            "bulk": {"throughput": 0.7 * RATE, "latency": 2.0},
+            "bulk": {"throughput": 0.7 * RATE, "latency": 2.0, "bandwidth": RATE},
         },
     } | changes
 
@@ -69,8 +69,11 @@ def test_the_status_shows_applications_and_their_slos(
     status = service(data_path).scheduler_status()
     assert status is not None
     assert (status.scheduler, status.depth, status.outstanding) == ("edf", 8, 0)
-    lines = {a.name: (a.latency_s, a.operations_per_s) for a in status.applications}
-    assert lines == {"tight": (0.05, 50.0), "bulk": (2.0, None)}
+    lines = {
+        a.name: (a.latency_s, a.operations_per_s, a.cap_bytes_per_s)
+        for a in status.applications
+    }
+    assert lines == {"tight": (0.05, 50.0, None), "bulk": (2.0, None, RATE)}
     assert status.unmet == ""
     assert MountService(data_path, LIMITS, None).scheduler_status() is None
 

@@ -69,6 +69,21 @@ def test_a_rate_of_operations_that_is_none_is_refused(rate: object) -> None:
         slo_settings_from(application(operations=rate))
 
 
+def test_bandwidth_is_limited_per_application() -> None:
+    entry = {"throughput": "1 MB/s", "latency": "1 s"}
+    applications = {"viz": entry | {"bandwidth": "20 MB/s"}, "bulk": entry}
+    settings = slo_settings_from(document(applications=applications))
+    assert settings.caps == {"viz": 20e6}
+
+
+@pytest.mark.parametrize("rate", [0, "-1 MB/s", "fast", "999 kB/s", "1000/s"])
+def test_a_bandwidth_below_the_promise_or_without_sense_is_refused(
+    rate: object,
+) -> None:
+    with pytest.raises(InputError, match=r"applications\.viz\.bandwidth"):
+        slo_settings_from(application(bandwidth=rate))
+
+
 def application(**changes: Any) -> dict[str, Any]:
     entry = {"throughput": "1 MB/s", "latency": "1 s"} | changes
     return document(applications={"viz": entry, "bulk": entry})
@@ -209,7 +224,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         ({"apps": {}}, "applications, default, exchange, rules, scheduler"),
         (
             {"applications": {"a": {"rate": 1}}},
-            "latency, mounts, operations, throughput",
+            "bandwidth, latency, mounts, operations, throughput",
         ),
         (
             {"applications": {}, "rules": [{"host": "a"}]},
