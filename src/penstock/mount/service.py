@@ -24,7 +24,8 @@ from penstock.mount.exchange import CreditLink, MountState
 from penstock.mount.limits import Limits
 from penstock.mount.rules import FileOpener, application_of
 from penstock.mount.slo_settings import SloSettings, slo_settings_from
-from penstock.qos import CreditScheduler, QosScheduler, slo_of, unmet, with_credit
+from penstock.qos import CreditScheduler, QosScheduler, slo_of, unmet
+from penstock.qos.credit_front import with_credit
 
 __all__ = ["MountService", "why_unmet"]
 

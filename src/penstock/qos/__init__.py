@@ -23,11 +23,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from penstock.qos.credit import CreditAllocator
-from penstock.qos.credit_front import CreditScheduler, with_credit
-from penstock.qos.credit_stage import ApplicationUse
 from penstock.qos.interface import (
     KINDS,
     MIN_COST_BYTES,
+    ApplicationUse,
+    CreditScheduler,
     Guarantees,
     Kind,
     QosScheduler,
@@ -64,7 +64,6 @@ __all__ = [
     "percentile",
     "slo_of",
     "unmet",
-    "with_credit",
 ]
 
 SCHEDULERS: Final[dict[str, TableRow]] = {

@@ -55,7 +55,7 @@ from dataclasses import dataclass, field
 from math import exp, inf, log
 from typing import Final
 
-from penstock.qos.credit_stage import ApplicationUse
+from penstock.qos.interface import ApplicationUse
 
 __all__ = ["LEASE_S", "PERIOD_S", "CreditAllocator", "weighted_shares"]
 

@@ -9,27 +9,17 @@ Schedulers that are kernels hold requests without credit themselves
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from penstock.qos import fifo
-from penstock.qos.credit_stage import ApplicationUse
-from penstock.qos.interface import QosScheduler, Request, Scheduler
+from penstock.qos.interface import (
+    ApplicationUse,
+    CreditScheduler,
+    QosScheduler,
+    Request,
+)
 from penstock.qos.scheduler import KernelScheduler
 
-__all__ = ["CreditFront", "CreditScheduler", "with_credit"]
-
-
-class CreditScheduler(Scheduler, Protocol):
-    """A scheduler that keeps the rates that applications are granted."""
-
-    def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
-        """Replace all granted rates (bytes/s); they hold for `lease_s` seconds."""
-
-    def set_caps(self, caps: Mapping[str, float], now: float) -> None:
-        """Replace what applications may draw at most (bytes/s)."""
-
-    def use(self, now: float) -> dict[str, ApplicationUse]:
-        """Return what each application has used so far, for a report."""
+__all__ = ["CreditFront", "with_credit"]
 
 
 def with_credit(scheduler: QosScheduler) -> CreditScheduler:

@@ -19,7 +19,7 @@ A scheduler calls `passes` at each arrival, `next_passed` before it decides, and
 from __future__ import annotations
 
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from penstock.columns import add_to_set, append_to_list, pop_from_list, remove_from_set
 from penstock.kernels import kernel, part
@@ -38,7 +38,6 @@ __all__ = [
     "BURST_S",
     "MIN_BYTES_PER_S",
     "THINK_S",
-    "ApplicationUse",
     "finish_request",
     "next_passed",
     "passes",
@@ -54,19 +53,6 @@ MIN_BYTES_PER_S: Final = 1.0
 THINK_S: Final = 0.002
 #: The level may be below 0 by this time (s) of the rate, for the rounding of the clock.
 _TOLERANCE_S: Final = 1e-6
-
-
-class ApplicationUse(NamedTuple):
-    """What an application has used of one mount since the mount started."""
-
-    sent_bytes: float
-    """Cost of the requests that have passed to the scheduler, minus refunds."""
-    done_bytes: float
-    """Cost of the requests that are complete, minus refunds."""
-    busy_s: float
-    """Time during which it had at least one request at the mount."""
-    held: int
-    """Number of requests that wait for granted credit now."""
 
 
 # --- Requests ---------------------------------------------------------------------

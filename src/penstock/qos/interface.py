@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil, fsum, inf
-from typing import Final, Literal, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from penstock.errors import InputError
 from penstock.units import format_bandwidth
@@ -31,6 +31,8 @@ __all__ = [
     "KINDS",
     "MIN_COST_BYTES",
     "PERCENTILE",
+    "ApplicationUse",
+    "CreditScheduler",
     "Guarantees",
     "Kind",
     "QosScheduler",
@@ -239,3 +241,32 @@ class QosScheduler(Scheduler, Protocol):
     def share_storage(self, until_s: float) -> None:
         """Record that other schedulers send to the same storage, until a time (s)."""
         return
+
+
+# --- Central credit -----------------------------------------------------------------
+
+
+class ApplicationUse(NamedTuple):
+    """What an application has used of one mount since the mount started."""
+
+    sent_bytes: float
+    """Cost of the requests that have passed to the scheduler, minus refunds."""
+    done_bytes: float
+    """Cost of the requests that are complete, minus refunds."""
+    busy_s: float
+    """Time during which it had at least one request at the mount."""
+    held: int
+    """Number of requests that wait for granted credit now."""
+
+
+class CreditScheduler(Scheduler, Protocol):
+    """A scheduler that keeps the rates that applications are granted."""
+
+    def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
+        """Replace all granted rates (bytes/s); they hold for `lease_s` seconds."""
+
+    def set_caps(self, caps: Mapping[str, float], now: float) -> None:
+        """Replace what applications may draw at most (bytes/s)."""
+
+    def use(self, now: float) -> dict[str, ApplicationUse]:
+        """Return what each application has used so far, for a report."""

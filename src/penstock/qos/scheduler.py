@@ -24,13 +24,15 @@ from typing import Any, Final, NamedTuple
 from penstock.errors import InternalError
 from penstock.kernels import interpreted, memory
 from penstock.kernels.compiler import addresses, machine_code
-from penstock.qos.credit_stage import (
-    MIN_BYTES_PER_S,
+from penstock.qos.credit_stage import MIN_BYTES_PER_S, set_cap, set_grant
+from penstock.qos.interface import (
     ApplicationUse,
-    set_cap,
-    set_grant,
+    Guarantees,
+    QosScheduler,
+    Request,
+    Slo,
+    slo_of,
 )
-from penstock.qos.interface import Guarantees, QosScheduler, Request, Slo, slo_of
 from penstock.qos.remote_service import ReportedService, check_layout
 from penstock.qos.state import (
     APPLICATIONS,

@@ -35,8 +35,8 @@ from penstock.qos import (
     Slo,
     get_scheduler,
     slo_of,
-    with_credit,
 )
+from penstock.qos.credit_front import with_credit
 from penstock.sim.requests_credit import CreditMessages
 from penstock.sim.requests_server import Server, ServerSpec
 from penstock.workloads.clients import Clients, RateSegment

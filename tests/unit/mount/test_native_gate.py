@@ -24,8 +24,8 @@ from penstock.qos import (
     Request,
     Slo,
     get_scheduler,
-    with_credit,
 )
+from penstock.qos.credit_front import with_credit
 from support.native_mount import NativeGate, NativeLimiter, set_time
 
 RATE = 1e6

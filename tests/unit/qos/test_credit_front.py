@@ -8,8 +8,8 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.qos import CreditScheduler, Request, get_scheduler, with_credit
-from penstock.qos.credit_front import CreditFront
+from penstock.qos import CreditScheduler, Request, get_scheduler
+from penstock.qos.credit_front import CreditFront, with_credit
 from penstock.qos.scheduler import KernelScheduler
 
 #: In plain Python, by arrival with this rate: the order of ``fifo``.
