@@ -107,6 +107,7 @@ def report_sentences(advice: Mapping[str, Any]) -> list[str]:
         f"It lost {format_time(job['lost'])} to control: its yield is "
         f"{job['progress_yield']:.3f}.",
     ]
+    sentences += _limit_words(job)
     sentences += _delay_words(advice["delays"])
     return sentences + _policy_words(advice)
 
@@ -118,6 +119,16 @@ def _rate_words(operations: Sequence[Mapping[str, Any]]) -> str:
     moved_bytes = sum(each["moved"] for each in operations)
     rate = format_bandwidth(moved_bytes / length_s)
     return f", which took {format_time(length_s)} ({rate})"
+
+
+def _limit_words(job: Mapping[str, Any]) -> list[str]:
+    limit = job.get("limit")
+    if limit is None:
+        return []
+    return [
+        f"An operator had limited it to {format_bandwidth(limit)}. What the limit took "
+        "does not count as lost time, and its yield is relative to the limit."
+    ]
 
 
 def _delay_words(delays: Sequence[Mapping[str, Any]]) -> list[str]:

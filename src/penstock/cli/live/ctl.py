@@ -281,6 +281,21 @@ def _notes(status: Any) -> list[str]:
     """Return what a reader of the table may wonder about."""
     if status.mode == "off":
         return ["control is off: what jobs read and write is not counted"]
+    return _limit_notes(status) + _draw_notes(status)
+
+
+def _limit_notes(status: Any) -> list[str]:
+    from penstock.units import format_bandwidth
+
+    return [
+        f"{line.job_name} is limited to {format_bandwidth(line.limit)}: what the limit "
+        "takes does not lower its yield"
+        for line in status.jobs
+        if line.limit is not None
+    ]
+
+
+def _draw_notes(status: Any) -> list[str]:
     if any(
         line.active and line.grant and line.drawn_bytes_per_s > _FAST * line.grant
         for line in status.jobs

@@ -15,7 +15,13 @@ from penstock.cli.files import OutputFile
 from penstock.cli.live.history import ask_archive
 from penstock.cli.live.options import add_live_options, live_settings
 from penstock.cli.options import add_json_option, exclude, write_json
-from penstock.units import counted, format_time, format_volume, parse_bandwidth
+from penstock.units import (
+    counted,
+    format_bandwidth,
+    format_time,
+    format_volume,
+    parse_bandwidth,
+)
 
 if TYPE_CHECKING:
     from penstock.live.wire.messages import JobReport
@@ -84,6 +90,7 @@ def _line(report: JobReport) -> str:
         f"I/O: moved {format_volume(job.moved_bytes)} in {operations}, "
         f"lost {format_time(job.lost_s)}, "
         f"yield {job.progress_yield:.3f}, policy {job.policy}"
+        + ("" if job.limit is None else f", limit {format_bandwidth(job.limit)}")
     )
 
 

@@ -39,7 +39,13 @@ from penstock.live.wire.messages import (
     TextAnswer,
     UserRequest,
 )
-from penstock.units import counted, format_instant, format_time, format_volume
+from penstock.units import (
+    counted,
+    format_bandwidth,
+    format_instant,
+    format_time,
+    format_volume,
+)
 
 __all__ = ["ArchiveAnswers"]
 
@@ -135,11 +141,12 @@ class ArchiveAnswers:
             nodes=run.nodes,
             joined_s=run.joined_s,
             left_s=run.left_s,
-            cap=_finite(run.cap),
+            cap=_finite(min(run.cap, run.limit)),
             moved_bytes=run.moved_bytes,
             lost_s=run.lost_s,
             progress_yield=run.progress_yield(self._wall()),
             policy=run.policy,
+            limit=_finite(run.limit),
         )
 
 
@@ -233,6 +240,11 @@ def _in_words(report: JobReport) -> TextAnswer:
         + (f" of {format_time(age_s)}" if isfinite(age_s) else "")
         + f" (yield {job.progress_yield:.3f}).",
     ]
+    if job.limit is not None:
+        sentences.append(
+            f"An operator had limited it to {format_bandwidth(job.limit)}: what the "
+            "limit took does not count as lost time."
+        )
     named = [
         f"{delay.job_name or 'jobs of other users'} ({format_time(delay.lost_s)})"
         for delay in report.delays[:3]

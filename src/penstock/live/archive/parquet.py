@@ -60,7 +60,10 @@ def read_parquet(
     frame = pl.scan_parquet(path)
     if where:
         frame = frame.filter(pl.sql_expr(where))
-    return frame.select(columns).collect().rows()
+    # A file of an older version has no limits; 0 stands for none.
+    known = frame.collect_schema().names()
+    selected = [pl.col(c) if c in known else pl.lit(0).alias(c) for c in columns]
+    return frame.select(selected).collect().rows()
 
 
 def move_closed_days(

@@ -137,7 +137,11 @@ class ArchiveReader:
         with self._database() as database:
             if database is None:
                 return []
-            query = f"SELECT {', '.join(columns)} FROM {table} WHERE {where}"  # noqa: S608 - constants and quoted text
+            # A file of an older version has no limits; 0 stands for none.
+            info = database.execute(f"PRAGMA table_info({table})")
+            known = {name for _, name, *_ in info}
+            selected = [name if name in known else "0" for name in columns]
+            query = f"SELECT {', '.join(selected)} FROM {table} WHERE {where}"  # noqa: S608 - constants and quoted text
             return database.execute(query).fetchall()
 
     @contextmanager
@@ -205,7 +209,8 @@ def _rate(whole: int) -> float:
 
 
 def _run(file: str, row: Sequence[Any]) -> ArchivedRun:
-    number, job, user, storage, nodes, joined, left, lost, moved, cap, policy = row
+    number, job, user, storage, nodes, joined, left, *rest = row
+    lost, moved, cap, policy, limit = rest
     return ArchivedRun(
         file=file,
         number=number,
@@ -219,6 +224,7 @@ def _run(file: str, row: Sequence[Any]) -> ArchivedRun:
         moved_bytes=float(moved),
         cap=_rate(cap),
         policy=policy,
+        limit=_rate(limit),
     )
 
 

@@ -201,7 +201,7 @@ class ArchiveRecorder:
             instant(run.joined_s),
             None if run.left_s is None else instant(run.left_s),
             *(round(run.lost_s * _US), round(run.moved_bytes)),
-            *(whole_rate(run.cap), run.policy),
+            *(whole_rate(run.cap), run.policy, whole_rate(run.limit)),
         )
 
     def _operation_row(

@@ -37,12 +37,15 @@ __all__ = [
 DATABASE: Final = "archive.sqlite"
 #: The file that a recorder locks.
 LOCK: Final = "archive.lock"
-VERSION: Final = 2
+VERSION: Final = 3
 #: Version -> what makes it the next version.
-_CHANGES: Final = {1: "ALTER TABLE runs DROP COLUMN released_ms"}
+_CHANGES: Final = {
+    1: "ALTER TABLE runs DROP COLUMN released_ms",
+    2: "ALTER TABLE runs ADD COLUMN limit_rate INTEGER NOT NULL DEFAULT 0",
+}
 RUN_COLUMNS: Final = (
     *("run", "job", "user", "storage", "nodes", "joined_ms", "left_ms"),
-    *("lost_us", "moved_bytes", "cap", "policy"),
+    *("lost_us", "moved_bytes", "cap", "policy", "limit_rate"),
 )
 OPERATION_COLUMNS: Final = (
     *("run", "begin_ms", "length_us", "moved_bytes", "held_up_us", "lost_us"),
@@ -52,7 +55,8 @@ _SCHEMA: Final = (
     "CREATE TABLE IF NOT EXISTS runs (run INTEGER PRIMARY KEY, job TEXT NOT NULL, "
     "user INTEGER NOT NULL, storage TEXT NOT NULL, nodes INTEGER NOT NULL, "
     "joined_ms INTEGER NOT NULL, left_ms INTEGER, lost_us INTEGER NOT NULL, "
-    "moved_bytes INTEGER NOT NULL, cap INTEGER NOT NULL, policy TEXT NOT NULL) STRICT",
+    "moved_bytes INTEGER NOT NULL, cap INTEGER NOT NULL, policy TEXT NOT NULL, "
+    "limit_rate INTEGER NOT NULL DEFAULT 0) STRICT",
     "CREATE TABLE IF NOT EXISTS operations (run INTEGER NOT NULL, "
     "begin_ms INTEGER NOT NULL, length_us INTEGER NOT NULL, "
     "moved_bytes INTEGER NOT NULL, held_up_us INTEGER NOT NULL, "

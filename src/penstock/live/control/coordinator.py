@@ -83,7 +83,7 @@ class CoordinatorOutput:
     left: dict[str, JobHistory] = field(default_factory=dict)
     """Job key -> history, for jobs that have left."""
     left_runs: list[JobRun] = field(default_factory=list)
-    """Jobs that have left, to be archived."""
+    """Jobs that have left and had an operation, to be archived."""
     completed: list[tuple[JobRun, CompletedOperation]] = field(default_factory=list)
     """Operations that have ended, with their jobs, to be archived."""
     ended: set[str] = field(default_factory=set)
@@ -216,6 +216,7 @@ class Coordinator:
             joined_s=now,
             storage_name=storage_name,
             has_history=history is not None,
+            lost_before_s=history.shown_lost_s if history else 0.0,
         )
         self._jobs[job.key] = job
         for volume_bytes in history.past_bytes if history else ():
@@ -241,7 +242,8 @@ class Coordinator:
         if job.controlled.is_active:
             self._operations.end(job, now)
         self._output.left[job_key] = job.history(now)
-        self._output.left_runs.append(job.run(now, left=True))
+        if job.has_operated:
+            self._output.left_runs.append(job.run(now, left=True))
         job.storage.leave(job_key, now)
         del self._jobs[job_key]
 
@@ -479,6 +481,7 @@ class Coordinator:
 
     def _set_limit(self, job: JobRecord, limit: float, now: float) -> str:
         job.storage.controller.set_limit(job.key, limit, now)
+        job.lowest_limit = min(job.lowest_limit, limit)
         job.storage.is_touched = True
         self._stale.add(job.key)
         if limit == inf:
@@ -532,8 +535,9 @@ class Coordinator:
         return {key: job.history(now) for key, job in self._jobs.items()}
 
     def runs(self, now: float) -> list[JobRun]:
-        """Return all jobs as if they left now: the controller ends."""
-        return [job.run(now, left=True) for job in self._jobs.values()]
+        """Return the jobs that had an operation, as if they left now."""
+        jobs = self._jobs.values()
+        return [job.run(now, left=True) for job in jobs if job.has_operated]
 
     def suggest(self, agent: str, storage: str, bandwidth: float) -> None:
         """Begin to learn with a bandwidth that was measured for writes."""

@@ -16,6 +16,8 @@ __all__ = ["Circumstances", "explain"]
 
 #: How many other jobs an explanation names.
 _NAMED: Final = 3
+#: A smaller difference of two lost times is not named, as a part of the age.
+_NOTABLE_LOSS: Final = 0.01
 #: A smaller part of a grant is not named as lent.
 _LEAST_LOAN: Final = 0.01
 
@@ -33,6 +35,12 @@ class Circumstances:
     """True if the volume of its operation was announced."""
     has_history: bool = False
     """True if its age and its lost time include earlier runs."""
+    lost_of: Callable[[str], float] | None = None
+    """Returns the time that a job has lost, as users see it. None: by its grants."""
+
+    def lost_s(self, job: ControlledJob, now: float) -> float:
+        """Return the time that a job has lost, as users see it."""
+        return self.lost_of(job.key) if self.lost_of else job.lost_s(now)
 
 
 def explain(
@@ -54,7 +62,7 @@ def explain(
     """
     name = name_of(job.key)
     circumstances = circumstances or Circumstances()
-    like = job.cap if circumstances.like is None else circumstances.like
+    like = _units_of(job, circumstances)
     free = circumstances.free_because
     if free:
         state = "is not held up" if job.is_active else "does no I/O now"
@@ -64,19 +72,44 @@ def explain(
     if job.is_active:
         sentences.append(_progress(job, now, like, circumstances))
         if job.rate < job.cap and not job.is_frugal and not free:
-            sentences += _competitors(job, active, now, name_of, like)
+            sentences += _competitors(job, active, now, name_of, circumstances)
     if isfinite(job.limit):
         sentences.append(
-            f"An operator has limited it to {format_bandwidth(job.limit)} "
-            f"(remove the limit with: penstock ctl limit {name} none)."
+            f"An operator has limited it to {format_bandwidth(job.limit, like)} "
+            f"(remove the limit with: penstock ctl limit {name} none). What the limit "
+            "takes does not count as lost time."
         )
-    begin = "its first run on record" if circumstances.has_history else "it started"
-    sentences.append(
-        f"By its grants it has lost {format_time(job.lost_s(now))} of the "
-        f"{format_time(job.age_s(now))} since {begin} "
-        f"(yield {job.progress_yield(now):.3f})."
-    )
+    sentences.append(_loss(job, now, circumstances))
     return " ".join(sentences)
+
+
+def _units_of(job: ControlledJob, circumstances: Circumstances) -> float:
+    """Return the amount whose units, decimal or binary, all amounts get."""
+    return job.cap if circumstances.like is None else circumstances.like
+
+
+def _loss(job: ControlledJob, now: float, circumstances: Circumstances) -> str:
+    """Return the sentences on the time that it has lost."""
+    begin = "its first run on record" if circumstances.has_history else "it started"
+    lost_s, age_s, by_grants_s = (
+        circumstances.lost_s(job, now),
+        job.age_s(now),
+        job.lost_s(now),
+    )
+    text = (
+        f"It has lost {format_time(lost_s)} of the {format_time(age_s)} since {begin} "
+        f"(yield {_yield(lost_s, age_s):.3f})."
+    )
+    if by_grants_s - lost_s > _NOTABLE_LOSS * age_s:
+        text += (
+            f" For the policy it counts as {format_time(by_grants_s)}, by its grants: "
+            "its calls were held up for less."
+        )
+    return text
+
+
+def _yield(lost_s: float, age_s: float) -> float:
+    return 1.0 - lost_s / age_s if age_s > 0.0 else 1.0
 
 
 def _progress(
@@ -128,16 +161,18 @@ def _competitors(
     active: Sequence[ControlledJob],
     now: float,
     name_of: Callable[[str], str | None],
-    like: float,
+    circumstances: Circumstances,
 ) -> list[str]:
     """Return a sentence that names the other jobs with the highest rates."""
+    like = _units_of(job, circumstances)
     served = bisect_left(active, 0.0, key=lambda other: -other.rate)
     # With thousands of jobs, only the few that are named are looked at.
     others = [other for other in active[: min(served, _NAMED + 1)] if other is not job]
     named = []
     for other in others[:_NAMED]:
         name = name_of(other.key)
-        facts = f" (yield {other.progress_yield(now):.3f})" if name else ""
+        shown = _yield(circumstances.lost_s(other, now), other.age_s(now))
+        facts = f" (yield {shown:.3f})" if name else ""
         label = name or "another user's job"
         named.append(f"{label} with {format_bandwidth(other.rate, like)}{facts}")
     unnamed = served - (job.rate > 0.0) - len(named)

@@ -25,7 +25,7 @@ class JobHistory:
     release_s: float
     """tau_i: instant from which its age counts."""
     lost_s: float = 0.0
-    """Time lost since then."""
+    """Time lost since then, by its grants: what policies read."""
     iterations: int = 0
     """Iterations completed; what precedes the first operation that the controller
     saw is not one (see `penstock.policies.view.View`)."""
@@ -33,6 +33,8 @@ class JobHistory:
     """Sum over its iterations of work + volume / cap."""
     past_bytes: tuple[float, ...] = ()
     """Volumes of its last operations, oldest first."""
+    shown_lost_s: float = 0.0
+    """Time lost since then, as users see it: see `JobRecord.lost_s`."""
 
 
 @dataclass(slots=True, eq=False)
@@ -160,7 +162,7 @@ class ControlledJob:
         return now - self.release_s
 
     def lost_s(self, now: float) -> float:
-        """Return the time that it has lost since its release."""
+        """Return the time that it has lost since its release, by its grants."""
         return self.columns.loss(self.number, now)
 
     def progress_yield(self, now: float) -> float:

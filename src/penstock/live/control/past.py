@@ -8,6 +8,7 @@ The controller counts times in seconds of its own clock, the archive in seconds 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final, NamedTuple
 
 import msgspec
@@ -37,6 +38,9 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     """Most that it could draw; infinite if it had no limit."""
     policy: str
     """Policy in use at the end."""
+    limit: float = inf
+    """Lowest limit that an operator set; infinite: none. What it takes counts as no
+    loss."""
 
     @property
     def name(self) -> str:

@@ -87,8 +87,12 @@ class JobRecord:
     """The last operations completed."""
     trace: GrantTrace = field(default_factory=GrantTrace)
     """Grants of the present operation."""
+    lost_before_s: float = 0.0
+    """Time that it had lost when it was registered, in earlier runs."""
     lost_here_s: float = 0.0
-    """Time that operations have lost since it was registered: see `completed`."""
+    """Time that operations which have ended have lost since then."""
+    lowest_limit: float = inf
+    """Lowest limit that an operator has set since it was registered; inf: none."""
     held_up_at_post_s: float = 0.0
     """`held_up_s` when the present operation began."""
     order: StagingOrder = NO_ORDER
@@ -222,6 +226,36 @@ class JobRecord:
         self.trace = GrantTrace()
         self.held_up_at_post_s = self.held_up_s
 
+    def lost_s(self, now: float) -> float:
+        """Return the time that it has lost since its release, as users see it.
+
+        An operation loses what its grants cost it (bandwidth sharing, equation 6), but
+        not more than its calls were held up: a grant that nobody was held to costs
+        nothing. Policies read the first number, `ControlledJob.lost_s`.
+        """
+        under_way_s = self._operation_lost_s(now) if self.controlled.is_active else 0.0
+        return self.lost_before_s + self.lost_here_s + under_way_s
+
+    def progress_yield(self, now: float) -> float:
+        """Return 1 - lost time / age, as users see it."""
+        age_s = self.controlled.age_s(now)
+        return 1.0 - self.lost_s(now) / age_s if age_s > 0.0 else 1.0
+
+    @property
+    def _operation_held_up_s(self) -> float:
+        return max(self.held_up_s - self.held_up_at_post_s, 0.0)
+
+    def _operation_lost_s(self, now: float) -> float:
+        """Return the time that the present operation has lost, or the last one."""
+        controlled = self.controlled
+        by_grants_s = max(controlled.lost_s(now) - controlled.lost_at_post_s, 0.0)
+        return min(by_grants_s, self._operation_held_up_s)
+
+    @property
+    def has_operated(self) -> bool:
+        """True if it has had an operation here: if not, nothing is known of its I/O."""
+        return self.operations > 0 or self.controlled.is_active
+
     def run(self, now: float, *, left: bool = False) -> JobRun:
         """Return what it has done by now, to be archived."""
         controlled, controller = self.controlled, self.storage.controller
@@ -236,22 +270,16 @@ class JobRecord:
             moved_bytes=self.moved_bytes,
             cap=controlled.bandwidth,
             policy=controller.policy,
+            limit=self.lowest_limit,
         )
 
     def completed(self, ended: PastOperation, now: float) -> CompletedOperation:
-        """Return an operation that has ended just now, to be archived.
-
-        Its lost time is that of its grants (bandwidth sharing, equation 6), but not
-        more than its calls were held up: a grant that nobody was held to costs nothing.
-        """
-        controlled = self.controlled
+        """Return an operation that has ended just now, to be archived."""
         bandwidth = self.storage.bandwidth
-        held_up_s = max(self.held_up_s - self.held_up_at_post_s, 0.0)
-        by_grants_s = max(controlled.lost_s(now) - controlled.lost_at_post_s, 0.0)
         return CompletedOperation(
             *ended,
-            held_up_s=held_up_s,
-            lost_s=min(by_grants_s, held_up_s),
+            held_up_s=self._operation_held_up_s,
+            lost_s=self._operation_lost_s(now),
             capacity=inf if bandwidth is None else bandwidth,
             policy=self.storage.controller.policy,
             grants=tuple(self.trace.steps),
@@ -259,8 +287,11 @@ class JobRecord:
 
     def history(self, now: float) -> JobHistory:
         """Return what it has done by now, to be saved."""
-        past_bytes = tuple(self.predictor.past_bytes)
-        return replace(self.controlled.history(now), past_bytes=past_bytes)
+        return replace(
+            self.controlled.history(now),
+            past_bytes=tuple(self.predictor.past_bytes),
+            shown_lost_s=self.lost_s(now),
+        )
 
     def measure_draw(self, now: float) -> None:
         """Update `draw` if the interval of measurement is over."""

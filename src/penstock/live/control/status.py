@@ -101,6 +101,9 @@ class StatusView:
         record = self.jobs[job_key]
         return record.name if self._may_see(record) else None
 
+    def _lost_s(self, job_key: str) -> float:
+        return self.jobs[job_key].lost_s(self.now)
+
     def _explained(self, record: JobRecord, active: list[ControlledJob]) -> str:
         if self.mode == "off":
             return f"Control is switched off: {record.name} draws what it can."
@@ -116,6 +119,7 @@ class StatusView:
                 free_because=_freedom(record),
                 is_announced=record.is_announced,
                 has_history=record.has_history,
+                lost_of=self._lost_s,
             ),
         )
         if self.mode == "dry-run":
@@ -208,12 +212,13 @@ class StatusView:
             moved_bytes=record.moved_bytes,
             held_up_s=record.held_up_s,
             age_s=job.age_s(now),
-            lost_s=job.lost_s(now),
-            progress_yield=job.progress_yield(now),
+            lost_s=record.lost_s(now),
+            progress_yield=record.progress_yield(now),
             operations=record.operations,
             bypass_setups=sum(each.bypass_setups for each in counters),
             uncontrolled_bytes=sum(each.uncontrolled_bytes for each in counters),
             staged_bytes=record.staged_bytes,
             why=self._explained(record, active) if self.explains else "",
             would_hold_up_s=record.would_hold_up_s,
+            lost_by_grants_s=job.lost_s(now),
         )

@@ -41,8 +41,9 @@ _KEPT_S: Final = 3600.0
 #: How long to wait for a lock on the file.
 _LOCK_S: Final = 1.0
 #: Version of the table; a file of another version is renamed.
-_VERSION: Final = 2
-#: seen (s, wall clock), age, lost and iteration_time (s), volumes (bytes, JSON).
+_VERSION: Final = 3
+#: seen (s, wall clock), age, lost, shown_lost and iteration_time (s), volumes (bytes,
+#: JSON).
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS past (
     job TEXT PRIMARY KEY,
@@ -51,12 +52,14 @@ CREATE TABLE IF NOT EXISTS past (
     lost REAL NOT NULL,
     iterations INTEGER NOT NULL,
     iteration_time REAL NOT NULL,
-    volumes TEXT NOT NULL
+    volumes TEXT NOT NULL,
+    shown_lost REAL NOT NULL
 ) STRICT, WITHOUT ROWID
 """
-_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?)"
+_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 _LOAD: Final = (
-    "SELECT job, seen, age, lost, iterations, iteration_time, volumes FROM past"
+    "SELECT job, seen, age, lost, iterations, iteration_time, volumes, shown_lost "
+    "FROM past"
 )
 
 
@@ -97,14 +100,14 @@ class History:
 
     def _load(self, database: sqlite3.Connection) -> None:
         now, wall = self._now(), self._wall()
-        for job, seen, age, lost, iterations, iteration_time, volumes in list(
+        for job, seen, age, lost, iterations, iteration_time, volumes, shown in list(
             database.execute(_LOAD)
         ):
             # The wall clock may have been set back since: nothing is from the future.
             seen_s = now - max(wall - seen, 0.0)
             past_bytes = tuple(map(float, json.loads(volumes)))
             history = JobHistory(
-                seen_s - age, lost, iterations, iteration_time, past_bytes
+                seen_s - age, lost, iterations, iteration_time, past_bytes, shown
             )
             self._entries[job] = _Entry(seen_s, history, from_file=True)
 
@@ -216,6 +219,7 @@ def _row(job: str, entry: _Entry, wall: float) -> tuple[str | float, ...]:
         history.iterations,
         history.iteration_time_s,
         json.dumps(history.past_bytes),
+        history.shown_lost_s,
     )
 
 

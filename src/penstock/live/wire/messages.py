@@ -292,7 +292,8 @@ class JobStatus(msgspec.Struct, frozen=True):
     age_s: float = msgspec.field(name="age")
     """Time since its release."""
     lost_s: float = msgspec.field(name="lost")
-    """Time lost to control since it joined."""
+    """Time lost to control since its release: in each operation what its grants cost,
+    but not more than its calls were held up."""
     progress_yield: float
     """1 - lost time / age."""
     operations: int
@@ -307,6 +308,9 @@ class JobStatus(msgspec.Struct, frozen=True):
     """The explanation that ``penstock ctl explain`` prints."""
     would_hold_up_s: float = msgspec.field(name="would_hold_up", default=0.0)
     """Time for which dry runs would have held up its calls, added over callers."""
+    lost_by_grants_s: float = msgspec.field(name="lost_by_grants", default=0.0)
+    """What its grants cost, whether its calls were held up or not: what policies
+    read."""
 
 
 class BandwidthBelief(msgspec.Struct, frozen=True):
@@ -382,6 +386,8 @@ class PastJob(msgspec.Struct, frozen=True):
     """1 - lost time / age."""
     policy: str
     """Policy in use when it left."""
+    limit: float | None = None
+    """Lowest limit that an operator set; None: none."""
 
 
 class PastJobs(Message):

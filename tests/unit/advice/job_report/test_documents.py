@@ -13,7 +13,7 @@ from penstock.advice.job_report.documents import (
     report_sentences,
 )
 from penstock.live.wire.messages import Delay
-from unit.advice.job_report.reports import waited
+from unit.advice.job_report.reports import past_job, waited
 
 FACTS = {"version": "1", "command": "penstock report b"}
 
@@ -32,6 +32,13 @@ def test_the_words_name_who_was_waited_for_and_what_is_better() -> None:
     assert "its yield is 0.700" in said
     assert "It waited for a (3 s)." in said
     assert "better for it:" in said
+
+
+def test_a_limit_is_said() -> None:
+    report = waited(job=past_job("b", limit=2e6))
+    said = " ".join(report_sentences(report_document(report, FACTS)))
+    assert "An operator had limited it to 2 MB/s." in said
+    assert "its yield is relative to the limit" in said
 
 
 def test_of_equal_policies_the_recommended_one_is_named_first() -> None:

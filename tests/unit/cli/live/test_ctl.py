@@ -127,6 +127,12 @@ def test_the_status_of_one_job_is_shown() -> None:
     assert [row.split()[0] for row in table[1:]] == ["job", "a"]
 
 
+def test_a_limit_is_noted_below_the_table() -> None:
+    assert ctl._table(status(line(), line("b", limit=5e6))).endswith(
+        "b is limited to 5 MB/s: what the limit takes does not lower its yield"
+    )
+
+
 def test_the_table_of_a_dry_run_shows_how_long_calls_would_wait() -> None:
     assert "held up" in ctl._table(status(line()))
     assert "1.5 s" in ctl._table(status(line()))

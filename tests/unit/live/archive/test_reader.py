@@ -66,6 +66,11 @@ def test_the_yield_is_that_of_the_end(tmp_path: Path) -> None:
     assert by_name["b"].progress_yield(WALL_S + 200.0) == pytest.approx(0.9)
 
 
+def test_a_limit_is_kept(tmp_path: Path) -> None:
+    record(tmp_path, (run(limit=2e6), []), (run("7:b"), []))
+    assert [each.limit for each in ArchiveReader(tmp_path).runs()] == [2e6, inf]
+
+
 def test_an_archive_that_is_not_there_is_empty(tmp_path: Path) -> None:
     assert ArchiveReader(tmp_path / "nowhere").runs() == []
 

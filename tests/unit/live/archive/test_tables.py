@@ -73,15 +73,17 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_the_first_version_is_read_and_continued(tmp_path: Path) -> None:
-    """Version 1 had a column `released_ms`, which was always `joined_ms`."""
+    """It had a column `released_ms`, always `joined_ms`, and no limits of operators."""
     record(tmp_path, (run(), [operation(1.0, 2.0)]))
     with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
         database.execute("ALTER TABLE runs ADD COLUMN released_ms INTEGER DEFAULT 0")
+        database.execute("ALTER TABLE runs DROP COLUMN limit_rate")
         database.execute("DROP TABLE clock")
         database.execute("PRAGMA user_version = 1")
     assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a"]
-    record(tmp_path, (run("7:b"), []))
-    assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a", "b"]
+    record(tmp_path, (run("7:b", limit=5.0), []))
+    runs = ArchiveReader(tmp_path).runs()
+    assert [(r.name, r.limit) for r in runs] == [("a", inf), ("b", 5.0)]
 
 
 def test_deleted_rows_give_their_space_back(tmp_path: Path) -> None:

@@ -322,6 +322,8 @@ def test_a_yield_continues_after_a_restart(tmp_path: Path) -> None:
         site.join("n", job)
         site.report("n", job, 0.0, waiting=True)
     clock.now = site.now = 60.0
+    for job in ("0:a", "0:b"):
+        site.report("n", job, 0.0, waiting=True, held_up_s=15.0)
     before = site.coordinator.controller.job("0:a").progress_yield(60.0)
     assert before == pytest.approx(0.5)
     history.save(site.coordinator.histories(60.0))
@@ -338,6 +340,8 @@ def test_a_yield_continues_after_a_restart(tmp_path: Path) -> None:
     after = site.coordinator.controller.job("0:a")
     assert after.progress_yield(5.0) == pytest.approx(before)
     assert after.age_s(5.0) == pytest.approx(60.0)
+    # Users see what calls were held up, also after the restart.
+    assert site.coordinator.status(5.0).jobs[0].progress_yield == pytest.approx(0.75)
     # Both jobs are controlled again, and lose half of their time again.
     assert after.progress_yield(65.0) == pytest.approx(0.5)
     history.close()

@@ -9,6 +9,7 @@ import pytest
 
 from penstock.live.control.coordinator import CoordinatorOutput
 from penstock.live.control.past import CompletedOperation, JobRun
+from penstock.live.wire.messages import GetStatus, SetLimit
 from unit.live.control.test_coordinator import B, Site
 
 
@@ -56,6 +57,28 @@ def _share_for_a_second(site: Site) -> None:
     site.report("n", "0:a", 75.0, idle_s=0.25, held_up_s=0.5)
 
 
+@pytest.mark.parametrize(("held_up_s", "lost_s"), [(0.0, 0.0), (0.1, 0.1), (9.0, 0.25)])
+def test_status_and_archive_have_one_definition_of_lost_time(
+    site: Site, archive: _Archive, held_up_s: float, lost_s: float
+) -> None:
+    """It is what grants cost (0.25 s here), but at most what calls were held up."""
+    site.report("n", "0:a", 0.0)
+    site.now = 1.0
+    site.report("n", "0:b", 5.0)
+    site.now = 1.5
+    site.report("n", "0:a", 75.0, held_up_s=held_up_s)
+    (under_way, _) = site.ask(GetStatus()).jobs
+    assert under_way.lost_s == pytest.approx(lost_s)
+    assert under_way.lost_by_grants_s == pytest.approx(0.25)
+    assert under_way.progress_yield == pytest.approx(1.0 - lost_s / 1.5)
+    site.now = 1.75
+    site.report("n", "0:a", 75.0, idle_s=0.25, held_up_s=held_up_s)
+    (ended, _) = site.ask(GetStatus()).jobs
+    ((run, done),) = archive.completed
+    assert done.lost_s == pytest.approx(lost_s)
+    assert run.lost_s == done.lost_s == ended.lost_s
+
+
 def test_an_operation_that_ended_comes_with_its_grants(
     site: Site, archive: _Archive
 ) -> None:
@@ -101,6 +124,7 @@ def test_a_job_that_comes_back_begins_a_new_run(site: Site, archive: _Archive) -
     site.part("n", "0:a")
     site.now = 5.0
     site.join("n", "0:a")
+    site.report("n", "0:a", 5.0)
     site.now = 9.0
     site.part("n", "0:a")
     first, second = (run for run in archive.left if run.job_key == "0:a")
@@ -131,7 +155,29 @@ def test_the_next_operation_begins_a_new_trace(site: Site, archive: _Archive) ->
     assert done.held_up_s == 0.0
 
 
+def test_a_job_without_an_operation_is_not_archived(
+    site: Site, archive: _Archive
+) -> None:
+    """A program that control did not see has no yield."""
+    site.now = 3.0
+    site.part("n", "0:a")
+    assert site.coordinator.runs(3.0) == []
+    assert archive.left == []
+
+
+def test_the_lowest_limit_is_archived(site: Site, archive: _Archive) -> None:
+    site.report("n", "0:a", 0.0)
+    for limit in (30.0, 20.0, 40.0, inf):
+        site.ask(SetLimit("a", limit))
+    site.report("n", "0:b", 0.0)
+    site.now = 1.0
+    site.part("n", "0:a")
+    site.part("n", "0:b")
+    assert [run.limit for run in archive.left] == [20.0, inf]
+
+
 def test_all_jobs_leave_when_the_controller_ends(site: Site) -> None:
+    _share_for_a_second(site)
     site.now = 4.0
     runs = site.coordinator.runs(4.0)
     assert [(run.job_key, run.left_s) for run in runs] == [("0:a", 4.0), ("0:b", 4.0)]

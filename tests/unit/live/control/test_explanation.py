@@ -28,7 +28,7 @@ def test_a_job_without_io() -> None:
     controller = controller_with("fcfs", "a")
     assert explanation(controller, "a", 4.0) == (
         "a does no I/O now. Its next operation may begin at 100 B/s. "
-        "By its grants it has lost 0 s of the 4 s since it started (yield 1.000)."
+        "It has lost 0 s of the 4 s since it started (yield 1.000)."
     )
 
 
@@ -40,7 +40,7 @@ def test_a_job_with_all_that_it_can_use() -> None:
         "a may draw 100 B/s, all that it can use. "
         "Its operation began 1 s ago; 400 B of about 500 B remain "
         "(nobody has announced the volume: penstock guesses it). "
-        "By its grants it has lost 0 s of the 2 s since it started (yield 1.000)."
+        "It has lost 0 s of the 2 s since it started (yield 1.000)."
     )
 
 
@@ -59,11 +59,25 @@ def test_the_age_of_a_job_with_history_counts_from_its_first_run() -> None:
     assert "lost 0 s of the 4 s since its first run on record (yield" in text
 
 
+def test_users_and_policies_may_count_the_lost_time_differently() -> None:
+    controller = controller_with("fcfs", "a", "b")
+    controller.post("a", 0.0, 1000.0)
+    controller.post("b", 0.0, 1000.0)
+    controller.decide(0.0)
+    shown = Circumstances(lost_of={"a": 0.0, "b": 1.0}.get)  # type: ignore[arg-type]
+    text = explanation(controller, "b", 4.0, shown)
+    assert "Also served: a with 100 B/s (yield 1.000)." in text
+    assert text.endswith(
+        "It has lost 1 s of the 4 s since it started (yield 0.750). For the policy it "
+        "counts as 4 s, by its grants: its calls were held up for less."
+    )
+
+
 def test_a_free_job_is_told_why() -> None:
     controller = controller_with("fcfs", "a")
     free = Circumstances(free_because="it is alone")
     assert explanation(controller, "a", 4.0, free).startswith(
-        "a does no I/O now: it is alone. By its"
+        "a does no I/O now: it is alone. It has"
     )
     controller.post("a", 5.0, 500.0)
     controller.decide(5.0)
@@ -83,7 +97,7 @@ def test_a_job_that_waits_names_the_job_that_is_served() -> None:
         "Its operation began 2 s ago; 1 kB of about 1 kB remain "
         "(nobody has announced the volume: penstock guesses it). "
         "Also served: a with 100 B/s (yield 1.000). "
-        "By its grants it has lost 2 s of the 4 s since it started (yield 0.500)."
+        "It has lost 2 s of the 4 s since it started (yield 0.500)."
     )
 
 
