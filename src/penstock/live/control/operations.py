@@ -87,7 +87,7 @@ class OperationTracker:
         if job.certain_bytes:
             # Jobs that were never measured must not be served before this one.
             self._remember_length(job, volume_bytes)
-        job.begin_trace()
+        job.begin_operation(now)
         job.storage.controller.post(job.key, now, volume_bytes)
         job.storage.active.add(job.key)
         self._stale.add(job.key)
@@ -110,12 +110,13 @@ class OperationTracker:
         if ended is not None:
             self._complete(job, ended, now)
             return
+        needs_all = job.storage.needs_all(job.key) or job.is_in_large_call(now)
         job.storage.controller.progress(
             job.key,
             now,
             phases.moved_bytes,
             volume_bytes=volume_bytes or self._estimate(job),
-            held_up=phases.was_held_up() or job.storage.needs_all(job.key),
+            held_up=phases.was_held_up() or needs_all,
             # A job with staged data uses its grant in a pause, too: for draining.
             pauses=job.quiet_s >= self._gap_s and not job.staged_bytes,
         )

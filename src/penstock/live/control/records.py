@@ -26,6 +26,9 @@ __all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers"]
 
 #: Interval over which the rate that a job draws is measured, at least.
 DRAW_S: Final = 0.5
+#: A call that takes longer than this does not move bytes all the time: it hangs, or
+#: syncs.
+_LARGE_CALL_S: Final = 5.0
 #: Number of past operations that a predictor may use.
 _PAST_OPERATIONS: Final = 64
 
@@ -100,6 +103,9 @@ class JobRecord:
     draw: float = 0.0
     """Rate that the job draws, measured over `DRAW_S` or more."""
     _draw_base_bytes: float = 0.0
+    moved_s: float = -inf
+    """When the operation began, or the last report that showed new bytes."""
+    _seen_bytes: float = 0.0
 
     @property
     def name(self) -> str:
@@ -221,8 +227,9 @@ class JobRecord:
         is_free = self.storage.is_free
         return self.controlled.alone if is_free else self.controlled.grant
 
-    def begin_trace(self) -> None:
-        """Begin to record what is archived of an operation."""
+    def begin_operation(self, now: float) -> None:
+        """Begin to record what is archived of an operation, and to watch its calls."""
+        self.moved_s = now
         self.trace = GrantTrace()
         self.held_up_at_post_s = self.held_up_s
 
@@ -293,11 +300,22 @@ class JobRecord:
             shown_lost_s=self.lost_s(now),
         )
 
+    def is_in_large_call(self, now: float) -> bool:
+        """Return True if a call is under way and has brought no bytes yet.
+
+        Bytes count at the end of their call: nobody knows yet how much the job draws.
+        """
+        silent_s = now - self.moved_s
+        in_call = any(each.quiet_s == 0.0 for each in self.counters.values())
+        return in_call and 0.0 < silent_s < _LARGE_CALL_S
+
     def measure_draw(self, now: float) -> None:
         """Update `draw` if the interval of measurement is over."""
+        moved_bytes = self.moved_bytes
+        if moved_bytes != self._seen_bytes:
+            self._seen_bytes, self.moved_s = moved_bytes, now
         elapsed_s = now - self.draw_since_s
         if elapsed_s >= DRAW_S:
-            moved_bytes = self.moved_bytes
             self.draw = (moved_bytes - self._draw_base_bytes) / elapsed_s
             self.draw_since_s, self._draw_base_bytes = now, moved_bytes
 

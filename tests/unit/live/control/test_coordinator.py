@@ -822,3 +822,24 @@ def test_a_measured_bandwidth_is_where_learning_begins() -> None:
     assert storage.beliefs["writes"].bandwidth == 33.0
     assert storage.beliefs["writes"].why == "measured at the start"
     assert storage.beliefs["writes"].age_s is None
+
+
+@pytest.mark.parametrize(
+    ("quiet_s", "silent_s", "lends"),
+    [
+        (0.0, 2.0, False),
+        # It is not inside a call, or for so long that the call hangs.
+        (0.05, 2.0, True),
+        (0.0, 9.0, True),
+    ],
+)
+def test_a_job_inside_a_large_call_does_not_lend(
+    site: Site, quiet_s: float, silent_s: float, lends: bool
+) -> None:
+    """Bytes count at the end of their call: it may draw all of its grant."""
+    site.report("n", "0:a", 0.0, quiet_s=0.0)
+    site.report("n", "0:b", 0.0, quiet_s=0.0)
+    for _ in range(2):
+        site.now += silent_s / 2.0
+        site.report("n", "0:a", 0.0, quiet_s=quiet_s)
+    assert site.coordinator.controller.job("0:a").is_frugal == lends
