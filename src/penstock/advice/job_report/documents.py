@@ -36,6 +36,7 @@ __all__ = [
     "ranked",
     "report_document",
     "report_sentences",
+    "shared_bandwidth",
 ]
 
 #: Jobs and policies that the words name.
@@ -102,7 +103,7 @@ def report_sentences(advice: Mapping[str, Any]) -> list[str]:
     sentences = [
         f"{job['job']} ran from {format_instant(job['joined'])} to {left} "
         f"on {counted(job['nodes'], 'node')}, under {job['policy']}.",
-        f"It moved {format_volume(job['moved'])} in "
+        f"It moved {format_volume(job['moved'], shared_bandwidth(operations))} in "
         f"{counted(advice['operation_count'], 'operation')}{_rate_words(operations)}.",
         f"It lost {format_time(job['lost'])} to control: its yield is "
         f"{job['progress_yield']:.3f}.",
@@ -112,12 +113,17 @@ def report_sentences(advice: Mapping[str, Any]) -> list[str]:
     return sentences + _policy_words(advice)
 
 
+def shared_bandwidth(operations: Sequence[Mapping[str, Any]]) -> float:
+    """Return the bandwidth that was shared last, in whose units amounts are printed."""
+    return next((each["shared"] for each in operations[::-1] if each["shared"]), 0.0)
+
+
 def _rate_words(operations: Sequence[Mapping[str, Any]]) -> str:
     length_s = sum(each["end"] - each["begin"] for each in operations)
     if not length_s:
         return ""
     moved_bytes = sum(each["moved"] for each in operations)
-    rate = format_bandwidth(moved_bytes / length_s)
+    rate = format_bandwidth(moved_bytes / length_s, shared_bandwidth(operations))
     return f", which took {format_time(length_s)} ({rate})"
 
 

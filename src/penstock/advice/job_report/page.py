@@ -7,7 +7,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from penstock.advice.job_report.documents import ranked, report_sentences
+from penstock.advice.job_report.documents import (
+    ranked,
+    report_sentences,
+    shared_bandwidth,
+)
 from penstock.advice.job_report.drawing import drawing
 from penstock.advice.job_report.simulation import instance_of_report
 from penstock.experiments.output.html import document, html_table
@@ -63,20 +67,21 @@ def _policy_table(yields: Mapping[str, float]) -> str:
 
 def _operation_table(operations: Sequence[Mapping[str, Any]]) -> str:
     rows = [("begin", "took", "moved", "rate", "lost", "policy")]
-    rows += map(_operation_row, operations)
+    shared = shared_bandwidth(operations)
+    rows += [_operation_row(operation, shared) for operation in operations]
     return f"<h2>Operations</h2>{html_table(rows)}"
 
 
 def _operation_row(
-    operation: Mapping[str, Any],
+    operation: Mapping[str, Any], shared: float
 ) -> tuple[str, str, str, str, str, str]:
     length_s = operation["end"] - operation["begin"]
     rate = operation["moved"] / length_s if length_s else 0.0
     return (
         format_instant(operation["begin"]),
         format_time(length_s),
-        format_volume(operation["moved"]),
-        format_bandwidth(rate),
+        format_volume(operation["moved"], shared),
+        format_bandwidth(rate, shared),
         format_time(operation["lost"]),
         operation["policy"],
     )

@@ -16,7 +16,7 @@ from penstock.cli.live.options import add_live_options, live_settings
 from penstock.cli.options import add_json_option, positive, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnavailableError
-from penstock.units import format_instant, format_time, format_volume
+from penstock.units import common_units, format_instant, format_time, format_volume
 
 if TYPE_CHECKING:
     from penstock.live.settings import Settings
@@ -99,7 +99,7 @@ def _table(jobs: list[PastJob]) -> str:
     if not jobs:
         return "no past jobs\n"
     rows = [("job", "user", "policy", "from", "took", "moved", "lost", "yield")]
-    now_s = time.time()
+    now_s, like = time.time(), common_units(job.moved_bytes for job in jobs)
     for job in jobs:
         end_s = now_s if job.left_s is None else job.left_s
         rows.append(
@@ -109,7 +109,7 @@ def _table(jobs: list[PastJob]) -> str:
                 job.policy,
                 format_instant(job.joined_s),
                 format_time(end_s - job.joined_s),
-                format_volume(job.moved_bytes),
+                format_volume(job.moved_bytes, like),
                 format_time(job.lost_s),
                 f"{job.progress_yield:.3f}",
             )

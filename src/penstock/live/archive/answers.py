@@ -233,8 +233,10 @@ def _in_words(report: JobReport) -> TextAnswer:
     job = report.job
     age_s = (job.left_s if job.left_s is not None else inf) - job.joined_s
     ended = f"ended {format_instant(job.left_s)}" if job.left_s else "has not ended"
+    shared = (each.capacity for each in reversed(report.operations) if each.capacity)
+    moved = format_volume(job.moved_bytes, next(shared, 0.0))
     sentences = [
-        f"{job.job_name} {ended}. It moved {format_volume(job.moved_bytes)} in "
+        f"{job.job_name} {ended}. It moved {moved} in "
         f"{counted(report.operation_count, 'operation')} under {job.policy}.",
         f"It lost {format_time(job.lost_s)}"
         + (f" of {format_time(age_s)}" if isfinite(age_s) else "")
