@@ -29,7 +29,7 @@ import penstock
 from penstock.cli.files import InputFile, check_names
 from penstock.errors import InternalError, PenstockError
 
-__all__ = ["COMMANDS", "main"]
+__all__ = ["COMMANDS", "build_parser", "main"]
 
 #: Sub-command -> module in this package, in the order in which help lists them.
 COMMANDS: Final = {
@@ -55,6 +55,8 @@ COMMANDS: Final = {
     "bench": "live.bench",
     "drain": "live.drain",
     "replay": "live.replay",
+    "completion": "completion",
+    "manual": "manual",
 }
 
 _STDOUT: Final = 1
@@ -142,7 +144,7 @@ def _open_streams() -> None:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     words = sys.argv[1:] if argv is None else argv
-    arguments, rest = _build_parser(words[:1]).parse_known_args(words)
+    arguments, rest = build_parser(words[:1]).parse_known_args(words)
     if hasattr(arguments, "inputs") and not any(word[:1] == "-" for word in rest):
         # argparse ends a list of files at the first option between them.
         arguments.inputs, rest = [*arguments.inputs, *map(InputFile, rest)], []
@@ -205,7 +207,7 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _build_parser(first: Sequence[str]) -> argparse.ArgumentParser:
+def build_parser(first: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser of all sub-commands, or only of the one that `first` names.
 
     The modules of the others need not be imported, which makes every start faster.

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.cli import _build_parser, main
+from penstock.cli import build_parser, main
 from penstock.errors import UnavailableError
 from penstock.workloads import WORKLOADS
 
@@ -38,7 +38,7 @@ VALUES = (
 
 def options_of(command: str) -> list[str]:
     """Return all options of a command and of its actions, but not --help."""
-    parsers = [_build_parser([command])]
+    parsers = [build_parser([command])]
     options: set[str] = set()
     while parsers:
         for action in parsers.pop()._actions:
