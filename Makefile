@@ -16,7 +16,7 @@ SLOWEST := mount test_slurm.py test_dask.py test_reproduce.py test_resume.py \
 C_FILES  = $(shell find src tests -name '*.[ch]')
 
 .PHONY: help native mount packages demo demo-live figures test test-all test-newest test-quick check \
-    format docs wheel bench clean
+    format docs wheel share bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -62,6 +62,14 @@ test-quick: $(VENV)/.tests mount  ## all but the slowest tests
 
 wheel: $(READY)  ## build the wheel and use what it installs
 	@sh scripts/try-wheel.sh $(BIN)/python
+
+share: $(SMALL)  ## manual pages and completion scripts, for packages, in build/share
+	$(BIN)/penstock manual -o build/share/man/man1
+	mkdir -p build/share/bash-completion/completions build/share/zsh/site-functions \
+	    build/share/fish/vendor_completions.d
+	$(BIN)/penstock completion bash > build/share/bash-completion/completions/penstock
+	$(BIN)/penstock completion zsh > build/share/zsh/site-functions/_penstock
+	$(BIN)/penstock completion fish > build/share/fish/vendor_completions.d/penstock.fish
 
 check: $(READY) docs wheel  ## lint, types, documentation and the wheel
 	$(BIN)/ruff format --check .

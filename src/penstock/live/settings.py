@@ -43,6 +43,8 @@ __all__ = [
 ]
 
 MODES: Final = ("control", "dry-run", "off")
+_LOG_FORMATS: Final = ("text", "json")
+_LOG_LEVELS: Final = ("debug", "info", "warning", "error")
 #: Values of the setting `bandwidth` that are not a rate.
 LEARN: Final = "learn"
 MEASURE: Final = "measure"
@@ -433,6 +435,18 @@ class Settings:
         "size of the archive's database, and of its Parquet files; the oldest "
         "operations are deleted first",
         "VOLUME",
+    )
+    log_format: str = _setting(
+        "text",
+        _choice(*_LOG_FORMATS),
+        "form of the log: lines of `text`, or one object of `json` per line",
+        _one_of(*_LOG_FORMATS),
+    )
+    log_level: str = _setting(
+        "info",
+        _choice(*_LOG_LEVELS),
+        "the least important messages in the log",
+        _one_of(*_LOG_LEVELS),
     )
     linger: float = _setting(
         "0 s",

@@ -15,9 +15,10 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from penstock.cli.live.options import WHERE, add_live_options, live_settings
+from penstock.cli.live.logs import start_logging
+from penstock.cli.live.options import LOG, WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, exclude, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError
@@ -30,6 +31,7 @@ from penstock.units import (
 )
 
 if TYPE_CHECKING:
+    from penstock.live.settings import Settings
     from penstock.mount.control import (
         ApplicationState,
         MountCommand,
@@ -109,7 +111,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="with --unmount: detach MNT although programs use it; they get errors",
     )
     add_json_option(parser)
-    add_live_options(parser, WHERE)
+    add_live_options(parser, (*WHERE, *LOG))
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -126,9 +128,10 @@ def main(arguments: argparse.Namespace) -> int:
             remedy="give one of them",
         )
     _check_combination(arguments, is_mounted=any(actions))
-    folder = live_settings(arguments).home / "mounts"
+    settings = live_settings(arguments)
+    folder = settings.home / "mounts"
     if not any(actions):
-        return _mount(arguments, folder)
+        return _mount(arguments, folder, settings)
     point = _folders(arguments.folders, "MNT")[0]
     if arguments.unmount:
         return _unmount(point, folder, force=arguments.force)
@@ -167,7 +170,7 @@ def _folders(folders: list[str], *names: str) -> list[str]:
 # --- Mounting ---------------------------------------------------------------------
 
 
-def _mount(arguments: argparse.Namespace, folder: Path) -> int:
+def _mount(arguments: argparse.Namespace, folder: Path, settings: Settings) -> int:
     from penstock.mount.points import check_folders, detach_stale
 
     limits = _limits(arguments)
@@ -183,9 +186,13 @@ def _mount(arguments: argparse.Namespace, folder: Path) -> int:
         sys.stderr.write(f"penstock: {arguments.slo}: {unmet}\n")
     mount = MountSpec(backing, point, limits, folder, slo_settings)
     if not arguments.background:
-        _log_to(sys.stderr)
+        start_logging(settings, sys.stderr)
         return _serve(mount, arguments.metrics, lambda: None)
-    return _in_background(lambda ready: _serve(mount, arguments.metrics, ready), folder)
+
+    def serve(ready: Callable[[], None]) -> int:
+        return _serve(mount, arguments.metrics, ready)
+
+    return _in_background(serve, lambda: _leave_terminal(folder, settings))
 
 
 def _serve(mount: MountSpec, metrics: str | None, ready: Callable[[], None]) -> int:
@@ -264,7 +271,9 @@ def _check_library() -> None:
         )
 
 
-def _in_background(serve: Callable[[Callable[[], None]], int], folder: Path) -> int:
+def _in_background(
+    serve: Callable[[Callable[[], None]], int], leave_terminal: Callable[[], None]
+) -> int:
     """Serve in a child process; return when it is ready or has failed."""
     receive, send = os.pipe()
     child = os.fork()
@@ -278,30 +287,22 @@ def _in_background(serve: Callable[[Callable[[], None]], int], folder: Path) -> 
     os.setsid()
 
     def ready() -> None:
-        _leave_terminal(folder)
+        leave_terminal()
         os.write(send, b"ready")
         os.close(send)
 
     return serve(ready)
 
 
-def _leave_terminal(folder: Path) -> None:
+def _leave_terminal(folder: Path, settings: Settings) -> None:
     """Close the standard streams, and log to a file."""
     null = os.open(os.devnull, os.O_RDWR)
     log = folder / "mounts.log"
     log.touch(mode=0o600)
-    _log_to(log.open("a", buffering=1))
+    start_logging(settings, log.open("a", buffering=1))
     for descriptor in range(3):
         os.dup2(null, descriptor)
     os.chdir("/")
-
-
-def _log_to(stream: TextIO) -> None:
-    logging.basicConfig(
-        stream=stream,
-        level=logging.INFO,
-        format="%(asctime)s %(name)s[%(process)d]: %(message)s",
-    )
 
 
 # --- A running mount --------------------------------------------------------------

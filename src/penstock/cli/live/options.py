@@ -14,10 +14,12 @@ from penstock.live.settings import load_settings, misspelt_variables, settings_t
 if TYPE_CHECKING:
     from penstock.live.settings import Settings
 
-__all__ = ["WHERE", "add_live_options", "live_settings"]
+__all__ = ["LOG", "WHERE", "add_live_options", "live_settings"]
 
 #: Settings that locate the agent.
 WHERE = ("folder",)
+#: Settings of the log of a daemon.
+LOG = ("log_format", "log_level")
 
 
 def add_live_options(

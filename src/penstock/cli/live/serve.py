@@ -12,6 +12,7 @@ import logging
 import sys
 from pathlib import Path
 
+from penstock.cli.live.logs import start_logging
 from penstock.cli.live.options import add_live_options, live_settings
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
@@ -43,11 +44,7 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.live.wire.folder import locked_folder
 
     settings = live_settings(arguments)
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO,
-        format="%(asctime)s %(name)s: %(message)s",
-    )
+    start_logging(settings, sys.stderr)
     if arguments.make_keys:
         from penstock.live.wire.curve import make_keys
 
