@@ -96,7 +96,7 @@ clean:          ## remove what was built
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(SMALL): pyproject.toml | $(VENV)/pyvenv.cfg
-	$(PIP) -e .
+	$(PIP) -e '.[sim,plots]'
 	touch $@
 
 $(VENV)/.cmake: $(SMALL)

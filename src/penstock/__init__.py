@@ -61,5 +61,14 @@ def __getattr__(name: str) -> Any:
     if name == "bbio":
         return import_module("penstock.program.bbio")
     if name in __all__:
-        return getattr(import_module("penstock.api"), name)
+        return getattr(_api(), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _api() -> Any:
+    try:
+        return import_module("penstock.api")
+    except ModuleNotFoundError as error:
+        from penstock.errors import MissingExtraError  # noqa: PLC0415 - as above
+
+        raise MissingExtraError.of(error, where="import penstock") or error from None

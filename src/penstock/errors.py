@@ -7,6 +7,7 @@ in brackets is defined here::
     PenstockError
     ├── InputError            never: the input is wrong; the same call fails again
     │   ├── UnknownNameError  a name is not in its table; the message lists the table
+    │   ├── MissingExtraError a package of an extra is not installed
     │   ├── MessageError      bytes are not a valid message (live.wire.messages)
     │   └── SharedFileError   a page or a bell is damaged (live.node.shared_file)
     ├── UnavailableError      not now: the same call may succeed later
@@ -30,6 +31,7 @@ from typing import Any, Final, Self, TypeVar
 __all__ = [
     "InputError",
     "InternalError",
+    "MissingExtraError",
     "PenstockError",
     "PolicyError",
     "UnavailableError",
@@ -112,6 +114,37 @@ class UnknownNameError(InputError):
             where=where,
             remedy=f"{hint}known: {', '.join(names) if names else 'none'}",
         )
+
+
+#: Package that an extra installs -> the extra. Those of the base are not here.
+_EXTRAS: Final = {
+    **dict.fromkeys(("numpy", "numba", "llvmlite", "scipy", "polars"), "sim"),
+    "matplotlib": "plots",
+    "darshan": "import",
+    "ftio": "ftio",
+    **dict.fromkeys(("dask", "distributed", "dask_jobqueue"), "dask"),
+    **dict.fromkeys(("starlette", "uvicorn"), "web"),
+}
+
+
+class MissingExtraError(InputError):
+    """A package that an extra installs is missing; the message says how to get it."""
+
+    def __init__(self, package: str, extra: str, *, where: str = "") -> None:
+        super().__init__(
+            f"the Python package {package} is not installed",
+            where=where,
+            remedy=f"pip install 'penstock[{extra}]'",
+        )
+
+    @classmethod
+    def of(
+        cls, error: ModuleNotFoundError, *, where: str = ""
+    ) -> MissingExtraError | None:
+        """Return the error for a failed import; None if no extra has the package."""
+        package = (error.name or "").partition(".")[0]
+        extra = _EXTRAS.get(package)
+        return cls(package, extra, where=where) if extra else None
 
 
 class UnavailableError(PenstockError):

@@ -14,7 +14,7 @@ from typing import Any
 
 from support.waiting import until
 
-__all__ = ["PHASES", "WRITER", "Daemon"]
+__all__ = ["PHASES", "WRITER", "Daemon", "resident_bytes"]
 
 #: A program that writes a block to a file again and again, until it is stopped.
 WRITER = """
@@ -177,3 +177,10 @@ class Daemon:
         )
         self._started.append(process)
         return process
+
+
+def resident_bytes(pid: int) -> int:
+    """Return the memory of a process that is resident."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    lines = dict(line.split(":", 1) for line in status.splitlines())
+    return int(lines["VmRSS"].split()[0]) * 1024

@@ -17,6 +17,7 @@ from penstock import errors
 from penstock.errors import (
     InputError,
     InternalError,
+    MissingExtraError,
     PenstockError,
     PolicyError,
     UnavailableError,
@@ -86,6 +87,8 @@ def _example(kind: type[PenstockError]) -> PenstockError:
     """Return an error of `kind` with a fact; its place and remedy may be empty."""
     if kind is UnknownNameError:
         return UnknownNameError("policy", "fcsf", ["fcfs"])
+    if kind is MissingExtraError:
+        return MissingExtraError("numpy", "sim")
     if kind.__name__ == "NoRowsError":
         return kind()  # type: ignore[call-arg]
     return kind("wrong", remedy="correct it")
@@ -243,3 +246,21 @@ def test_all_names_that_end_with_the_given_one_are_suggested() -> None:
     known = ("p1-fig2", "p2-fig2", "p2-fig12", "all")
     error = UnknownNameError("figure", "fig2", known)
     assert "did you mean 'p1-fig2' or 'p2-fig2'? known: " in str(error)
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"),
+    [("numpy", "sim"), ("polars.exceptions", "sim"), ("matplotlib", "plots")],
+)
+def test_a_missing_package_names_its_extra(module: str, extra: str) -> None:
+    error = MissingExtraError.of(ModuleNotFoundError(name=module), where="compare")
+    assert str(error) == (
+        f"compare: the Python package {module.partition('.')[0]} is not installed "
+        f"(pip install 'penstock[{extra}]')"
+    )
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)  # noqa: S301
+
+
+@pytest.mark.parametrize("module", [None, "penstock.gone", "msgspec"])
+def test_a_package_of_no_extra_is_a_bug(module: str | None) -> None:
+    assert MissingExtraError.of(ModuleNotFoundError(name=module)) is None

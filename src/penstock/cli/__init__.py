@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn
 
 import penstock
 from penstock.cli.files import InputFile, check_names
-from penstock.errors import InternalError, PenstockError
+from penstock.errors import InternalError, MissingExtraError, PenstockError
 
 __all__ = ["COMMANDS", "build_parser", "main"]
 
@@ -119,9 +119,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MemoryError as error:
         return _report_unexpected("not enough memory", error, "give smaller numbers")
     except Exception as error:  # noqa: BLE001 - the edge of the program
+        if missing := _missing_extra(error, argv):
+            return _report(str(missing), 2)
         kind = f"internal error: {type(error).__name__}"
         return _report_unexpected(kind, error, "please report it")
     return status
+
+
+def _missing_extra(
+    error: Exception, argv: Sequence[str] | None
+) -> MissingExtraError | None:
+    """Return the error that names the extra, if one has the module that is missing."""
+    words = sys.argv[1:] if argv is None else argv
+    if not isinstance(error, ModuleNotFoundError):
+        return None
+    return MissingExtraError.of(error, where=words[0] if words else "")
 
 
 def _open_streams() -> None:

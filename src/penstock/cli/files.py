@@ -7,7 +7,7 @@ reported at the start and not after hours of work, no input file is overwritten,
 two results go into one file. The folder of an `OutputFile` must exist: it may be
 misspelt. What ``-o`` names is made with its folders: an `OutputFolder`, and the folder
 of an instance that ``penstock generate`` or ``import`` writes
-(`penstock.model.replacing`).
+(`penstock.files.replacing`).
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Write the pages."""
-    from penstock.model import replacing
+    from penstock.files import replacing
 
     folder = make_folder(arguments.output)
     root = describe()

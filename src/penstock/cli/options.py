@@ -233,7 +233,7 @@ def write_json(document: Mapping[str, Any], path: str) -> None:
     import msgspec
 
     from penstock.experiments.output.provenance import printable
-    from penstock.model import replacing
+    from penstock.files import replacing
 
     data = msgspec.json.encode(printable(document))
     data = msgspec.json.format(data, indent=1) + b"\n"

@@ -2,7 +2,7 @@
 """The model of a shared storage system: frozen, validated records, JSON in and out."""
 
 from penstock.model.application import Application, Column
-from penstock.model.documents import FORMAT, replacing
+from penstock.model.documents import FORMAT
 from penstock.model.files import (
     instance_to_document,
     read_instance,
@@ -25,7 +25,6 @@ __all__ = [
     "instance_to_document",
     "read_instance",
     "read_problem",
-    "replacing",
     "write_instance",
     "write_problem",
 ]

@@ -7,24 +7,22 @@ An error in a file names its place, for example ``site.json: applications[3].nod
 from __future__ import annotations
 
 import codecs
-import errno
 import gzip
 import json
-import os
 import re
 import stat
-import tempfile
 import tomllib
 import zlib
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final, TypeGuard
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
 from penstock.errors import InputError, UnknownNameError
+from penstock.files import replacing
 from penstock.model.formats import NAME, PHASES
 from penstock.units import parse_bandwidth
 
@@ -40,7 +38,6 @@ __all__ = [
     "parsed_profile",
     "read_document",
     "refuse_other_kind",
-    "replacing",
     "top_fields",
     "write_document",
 ]
@@ -67,16 +64,6 @@ _MARKS: Final = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 #: A JSON string, to be skipped, or a constant that JSON forbids.
 _CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|(-?Infinity|NaN)', re.DOTALL)
 
-#: What to do if a file cannot be written, by the reason.
-_WRITE_REMEDIES: Final = {
-    errno.ENOTDIR: "name a file in a folder that exists",
-    errno.EISDIR: "name a file, not a folder",
-    errno.EACCES: "name a file that you may write",
-    errno.EPERM: "name a file that you may write",
-    errno.EROFS: "name a file on another file system",
-    errno.ENOSPC: "free space there, or name another file",
-    errno.EDQUOT: "free space there, or name another file",
-}
 _NAME: Final = re.compile(NAME)
 
 
@@ -194,39 +181,6 @@ def write_document(document: object, path: str | Path) -> None:
         data = gzip.compress(data, mtime=0)
     with replacing(path) as stream:
         stream.write(data)
-
-
-@contextmanager
-def replacing(path: str | Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that replaces `path` when the block ends without error.
-
-    A pipe or a device such as ``/dev/stdout`` is written to directly. A symbolic link
-    is kept: the file that it points to is replaced. A missing folder is made.
-    """
-    target = Path(path)
-    try:
-        if target.is_file():
-            target = target.resolve()
-        if target.exists() and not (target.is_file() or target.is_dir()):
-            with target.open("wb") as stream:
-                yield stream
-            return
-        if not target.parent.exists():
-            target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
-                yield stream
-            Path(name).chmod(0o666 & ~_umask())
-            Path(name).replace(target)
-        finally:
-            Path(name).unlink(missing_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"cannot write the file: {error.strerror}",
-            where=str(path),
-            remedy=_WRITE_REMEDIES.get(error.errno or 0, "name another file"),
-        ) from None
 
 
 # --- Places -----------------------------------------------------------------------
@@ -367,9 +321,3 @@ def _measured(item: object, where: str) -> float:
             remedy="every entry must be positive; leave out unknown entries",
         )
     return value
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

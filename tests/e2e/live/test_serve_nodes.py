@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from support.daemons import Daemon
+from support.daemons import Daemon, resident_bytes
 from support.waiting import until
 
 MB = 10**6
@@ -101,6 +101,9 @@ def test_a_job_on_two_nodes_shares_one_rate(cluster: Cluster) -> None:
     assert figures["penstock_jobs", None] == 2.0
     assert figures["penstock_job_moved_bytes_total", "wide"] > 0.0
     assert figures["penstock_job_active", "narrow"] == 1.0
+    for agent in agents:
+        assert agent.process is not None
+        assert resident_bytes(agent.process.pid) < 40 * MB
 
 
 def test_the_controller_is_killed_and_comes_back(cluster: Cluster) -> None:

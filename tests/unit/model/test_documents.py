@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""All kinds of files: reading, replacing, and mistakes with their places."""
+"""All kinds of files: reading, and mistakes with their places."""
 
 from __future__ import annotations
 
 import gzip
 import json
 import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from penstock.model.documents import (
     parsed_phases,
     parsed_profile,
     read_document,
-    replacing,
     top_fields,
     write_document,
 )
@@ -161,28 +159,6 @@ def test_an_incomplete_gz_file_is_called_damaged(tmp_path: Path) -> None:
             read_document(path)
 
 
-def test_the_advice_for_a_file_that_cannot_be_written_fits_the_reason(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "file").touch()
-    cases = {
-        tmp_path / "file" / "below" / "file": "name a file in a folder that exists",
-        tmp_path / "file" / "file": "name a file in a folder that exists",
-        tmp_path: "name a file, not a folder",
-    }
-    for path, advice in cases.items():
-        with pytest.raises(InputError, match=advice), replacing(path):
-            pass
-
-
-def test_the_folder_of_a_file_is_made(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b" / "file"
-    with replacing(path) as stream:
-        stream.write(b"x")
-    assert path.read_bytes() == b"x"
-    assert [each.name for each in path.parent.iterdir()] == ["file"]
-
-
 def test_a_missing_format_is_shown_as_it_must_be_written() -> None:
     with pytest.raises(InputError) as caught:
         top_fields({"a": 1}, {"a"})
@@ -272,99 +248,6 @@ def test_an_unreadable_file_is_reported(tmp_path: Path) -> None:
     path.chmod(0)
     with pytest.raises(InputError, match="cannot read the file: Permission denied"):
         read_document(path)
-
-
-# --- Replacing --------------------------------------------------------------------
-
-
-def test_a_file_is_replaced_when_the_block_ends(tmp_path: Path) -> None:
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"old")
-    with replacing(path) as stream:
-        stream.write(b"new")
-        assert path.read_bytes() == b"old"
-    assert path.read_bytes() == b"new"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, InputError])
-def test_on_an_error_the_old_file_stays_and_nothing_else(
-    tmp_path: Path, error: type[BaseException]
-) -> None:
-    def fill() -> None:
-        with replacing(path) as stream:
-            stream.write(b"new")
-            raise error("stop")
-
-    path = tmp_path / "a.txt"
-    path.write_bytes(b"old")
-    with pytest.raises(error):
-        fill()
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-
-
-def test_on_an_error_no_file_is_made(tmp_path: Path) -> None:
-    def fill() -> None:
-        with replacing(tmp_path / "a.txt") as stream:
-            stream.write(b"new")
-            raise OSError(28, "No space left on device")
-
-    with pytest.raises(InputError, match="cannot write the file: No space left"):
-        fill()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
-    def fill() -> None:
-        with replacing(tmp_path / "folder") as stream:
-            stream.write(b"new")
-
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="cannot write the file"):
-        fill()
-    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
-
-
-@pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600)])
-def test_permissions_are_those_of_any_new_file(
-    tmp_path: Path, mask: int, mode: int
-) -> None:
-    path = tmp_path / "a.txt"
-    before = os.umask(mask)
-    try:
-        with replacing(path) as stream:
-            stream.write(b"new")
-        assert os.umask(mask) == mask
-    finally:
-        os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == mode
-
-
-def test_a_device_or_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
-    # As /dev/null or /dev/stdout: replacing those would ruin the machine.
-    path = tmp_path / "pipe"
-    os.mkfifo(path)
-    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        with replacing(path) as stream:
-            stream.write(b"new")
-        assert stat.S_ISFIFO(path.stat().st_mode)
-        assert os.read(reader, 16) == b"new"
-    finally:
-        os.close(reader)
-
-
-def test_a_link_stays_one(tmp_path: Path) -> None:
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "file").write_text("old")
-    link = tmp_path / "link"
-    link.symlink_to("there/file")
-    with replacing(link) as stream:
-        stream.write(b"new")
-    assert link.is_symlink()
-    assert (tmp_path / "there" / "file").read_text() == "new"
-    assert [path.name for path in (tmp_path / "there").iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\x1b[0m", "", 3])

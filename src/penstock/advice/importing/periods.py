@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from penstock.advice.logs.record import LoggedJob
 from penstock.analysis.frequency import dominant_frequency
-from penstock.errors import InputError
+from penstock.errors import MissingExtraError
 from penstock.units import format_time
 
 __all__ = ["with_periods"]
@@ -30,14 +30,10 @@ _MOST: Final = 10_000
 def with_periods(records: Sequence[LoggedJob]) -> list[LoggedJob]:
     """Return the records; those with a clear period have it.
 
-    Raises `InputError` if the package of FTIO is missing.
+    Raises `MissingExtraError` if the package of FTIO is missing.
     """
     if find_spec("ftio") is None:
-        raise InputError(
-            "the Python package ftio is missing",
-            where="--periods",
-            remedy="pip install 'penstock[ftio]'",
-        )
+        raise MissingExtraError("ftio", "ftio", where="--periods")
     with _quiet():
         return [_with_period(record) for record in records]
 

@@ -66,7 +66,7 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.advice.job_report.documents import report_document, report_sentences
     from penstock.advice.job_report.text import text_drawing
     from penstock.experiments.output.provenance import provenance
-    from penstock.model import replacing
+    from penstock.files import replacing
 
     document = report_document(report, provenance(job=arguments.job), bandwidth)
     if arguments.html:

@@ -198,7 +198,7 @@ def _read_instance(path: str) -> Instance:
 
 def _write_report(advice: dict[str, Any], instance: Instance, path: str) -> None:
     from penstock.advice.report import report_page
-    from penstock.model import replacing
+    from penstock.files import replacing
 
     page = report_page(advice, instance)
     with replacing(path) as stream:
@@ -207,7 +207,7 @@ def _write_report(advice: dict[str, Any], instance: Instance, path: str) -> None
 
 def _write_settings(advice: dict[str, Any], instance: Instance, path: str) -> None:
     from penstock.advice.settings import settings_text
-    from penstock.model import replacing
+    from penstock.files import replacing
 
     with replacing(path) as stream:
         stream.write(settings_text(advice, instance).encode())

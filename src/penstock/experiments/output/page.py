@@ -26,7 +26,7 @@ from penstock.experiments.output.verdicts import (
     sorted_claims,
     totals_text,
 )
-from penstock.model import replacing
+from penstock.files import replacing
 
 __all__ = ["INDEX", "WHAT_HOLDS", "write_index", "write_page"]
 

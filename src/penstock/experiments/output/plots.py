@@ -18,7 +18,8 @@ from matplotlib.patches import Patch
 
 from penstock.errors import InputError
 from penstock.experiments.study import Row
-from penstock.model import Instance, Sharing, replacing
+from penstock.files import replacing
+from penstock.model import Instance, Sharing
 from penstock.model.application import shortened
 from penstock.registry import name_in_label
 from penstock.sim import Run

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import polars as pl
 
-from penstock.model import replacing
+from penstock.files import replacing
 
 __all__ = ["write_csv", "write_document", "write_parquet"]
 

@@ -28,7 +28,7 @@ from penstock.experiments.output.verdicts import (
     place_of,
     sorted_claims,
 )
-from penstock.model import replacing
+from penstock.files import replacing
 
 __all__ = ["HOW_TO_READ", "write_what_holds"]
 

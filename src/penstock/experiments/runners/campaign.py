@@ -43,7 +43,7 @@ from penstock.experiments.runners.origin import Origin, origin_of
 from penstock.experiments.runners.piece_order import PieceOrder
 from penstock.experiments.runners.tasks import Warn
 from penstock.experiments.study import Declaration, Piece, Row
-from penstock.model import replacing
+from penstock.files import replacing
 
 __all__ = ["run_studies", "run_study"]
 

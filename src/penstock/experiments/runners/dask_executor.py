@@ -22,7 +22,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from penstock import __version__
-from penstock.errors import InputError
+from penstock.errors import InputError, MissingExtraError
 from penstock.experiments.runners.tasks import (
     Answer,
     Results,
@@ -298,16 +298,12 @@ def _slurm_settings() -> dict[str, Any]:
 
 
 def _extra(module: str) -> Any:
-    """Import a module of the extra `dask`; raise `InputError` if it is missing."""
+    """Import a module of the extra `dask`, which may be missing."""
     on_ctrl_c = signal.getsignal(signal.SIGINT)
     try:
         imported = importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise InputError(
-            f"the Python package {error.name} is missing",
-            where="--dask",
-            remedy="pip install penstock[dask]",
-        ) from None
+        raise MissingExtraError(str(error.name), "dask", where="--dask") from None
     if signal.getsignal(signal.SIGINT) is not on_ctrl_c:
         # dask_jobqueue makes Ctrl-C end the process with status 0.
         signal.signal(signal.SIGINT, on_ctrl_c)

@@ -25,7 +25,7 @@ import penstock
 from penstock import __version__
 from penstock.errors import InputError
 from penstock.experiments.study import Declaration
-from penstock.model import replacing
+from penstock.files import replacing
 
 __all__ = ["Origin", "origin_of", "showing_digest", "source_digest"]
 

@@ -28,7 +28,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from penstock.errors import InputError
+from penstock.errors import MissingExtraError
 from penstock.live.control.phases import PastOperation
 
 __all__ = ["ftio_predictor", "main", "period_volume"]
@@ -62,10 +62,7 @@ async def ftio_predictor(
     `expect` is called with the job key and the predicted volume; 0: no prediction.
     """
     if find_spec("ftio") is None:
-        raise InputError(
-            "predict = ftio: the Python package ftio is missing",
-            remedy="pip install ftio-hpc",
-        )
+        raise MissingExtraError("ftio", "ftio", where="predict")
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "penstock.live.daemon.prediction"),
         stdin=PIPE,

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.errors import InputError
+from penstock.kernels import can_compile
 from penstock.live.archive.recorder import ArchiveRecorder
 from penstock.live.archive.retention import Retention
 from penstock.live.control.bandwidth import BandwidthEstimator
@@ -182,6 +183,11 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
 
     policy = get_policy(settings.policy)
     check_usable(policy)
+    if not (settings.linger or can_compile()):
+        _LOG.info(
+            "policies are not compiled: about 100 jobs can be active at once "
+            "(pip install 'penstock[controller]')"
+        )
     fixed = settings.bandwidth if isinstance(settings.bandwidth, float) else None
     controller = Controller(
         policy,

@@ -23,7 +23,7 @@ from penstock.experiments.runners.campaign import run_studies, run_study
 from penstock.experiments.runners.executors import Inline
 from penstock.experiments.runners.tasks import Results, Warn
 from penstock.experiments.study import METRICS, Piece, Study, sweep
-from penstock.model import replacing
+from penstock.files import replacing
 
 POINTS = sweep("synthetic", {"horizon": 20000.0}, {"pressure": (0.5, 0.8)})
 STUDY = Study("t", POINTS, 3, ("fcfs", "fair-share"))

@@ -44,7 +44,8 @@ def test_a_missing_extra_is_reported(
     with pytest.raises(InputError) as caught:
         next(DaskExecutor(address, 1).run(PIECES, pytest.fail))
     assert str(caught.value) == (
-        f"--dask: the Python package {package} is missing (pip install penstock[dask])"
+        f"--dask: the Python package {package} is not installed "
+        "(pip install 'penstock[dask]')"
     )
 
 

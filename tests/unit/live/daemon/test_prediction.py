@@ -83,7 +83,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         async with ftio_predictor(lambda job, volume: None):
             pytest.fail("there is no FTIO")
 
-    with pytest.raises(InputError, match=r"pip install ftio-hpc"):
+    with pytest.raises(InputError, match=r"pip install 'penstock\[ftio\]'"):
         asyncio.run(act())
 
 

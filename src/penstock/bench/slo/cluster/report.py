@@ -23,7 +23,7 @@ from matplotlib.ticker import LogFormatter
 
 from penstock.bench.slo.cluster.results import SceneResult, SceneRun
 from penstock.bench.slo.cluster.scenes import WINDOW_S
-from penstock.model import replacing
+from penstock.files import replacing
 
 __all__ = ["save", "table"]
 
