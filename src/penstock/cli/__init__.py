@@ -63,6 +63,8 @@ _STDOUT: Final = 1
 _STDERR: Final = 2
 #: Longest error message (characters).
 _LONGEST: Final = 2000
+#: Actions of ``penstock ctl`` that newcomers take for commands.
+_ACTIONS: Final = ("status", "explain", "limit", "policy", "bandwidth", "on", "off")
 _GO_ELSEWHERE: Final = "change to another one with cd"
 
 
@@ -96,7 +98,10 @@ class _Parser(argparse.ArgumentParser):
 
 def _hint(word: str, known: Iterable[str]) -> str:
     """Return a question that names the nearest known word; empty if none is near."""
-    close = get_close_matches(word, list(known), n=1)
+    known = list(known)
+    if word in _ACTIONS and "ctl" in known:
+        return f"; did you mean ctl {word}?"
+    close = get_close_matches(word, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 

@@ -144,6 +144,7 @@ def test_an_unknown_option_names_the_help_of_the_command(
     [
         (["compair"], "compare"),
         (["ctl", "statsu"], "status"),
+        (["status"], "ctl status"),
         (["compare", "--polcy=fcfs"], "--policy"),
     ],
 )

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, write_json
 from penstock.cli.tables import format_table
-from penstock.errors import InputError, UnknownNameError
+from penstock.errors import InputError, UnavailableError, UnknownNameError
 
 if TYPE_CHECKING:
     from penstock.live.wire.messages import ControllerRequest
@@ -60,6 +60,8 @@ _MODES = ("on", "dry-run", "off")
 _RATE = "RATE"
 #: A mean draw above this multiple of the present grant needs a note.
 _FAST = 1.05
+#: A learnt bandwidth that varies by less than this factor is shown without its range.
+_VARIES = 1.1
 _SLO = "show or change the SLOs of applications at a mount"
 
 
@@ -114,15 +116,9 @@ def main(arguments: argparse.Namespace) -> int:
     """Send a request to the daemon or to a mount; print the answer."""
     if arguments.action == "slo":
         return _slo(arguments)
-    from penstock.live.wire.frames import connect
-    from penstock.live.wire.messages import GetStatus, StatusDocument
+    from penstock.live.wire.messages import StatusDocument
 
-    request = _request_of(arguments)
-    # The policy may have to be compiled first.
-    timeout_s = 120.0 if arguments.action == "policy" else 10.0
-    with connect(live_settings(arguments), timeout_s) as client:
-        reply = client.ask(request)
-        after = client.ask(GetStatus()) if arguments.action in _MODES else None
+    reply, after = _ask(arguments)
     if isinstance(reply, StatusDocument):
         reply = _only(reply, arguments.job)
         document = status_document(reply)
@@ -137,6 +133,34 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json != "-":
         sys.stdout.write(f"{text}\n")
     return 0
+
+
+def _ask(arguments: argparse.Namespace) -> tuple[Any, Any]:
+    """Return the answer of the daemon, and the status after a change of the mode.
+
+    Without a daemon, the archive explains what a past job did.
+    """
+    from penstock.cli.live.history import ask_archive
+    from penstock.live.archive.reader import ArchiveReader
+    from penstock.live.wire.frames import connect
+    from penstock.live.wire.messages import GetStatus
+
+    settings, request = live_settings(arguments), _request_of(arguments)
+    # The policy may have to be compiled first.
+    timeout_s = 120.0 if arguments.action == "policy" else 10.0
+    try:
+        client = connect(settings, timeout_s)
+    except UnavailableError:
+        archive = settings.archive_folder
+        if arguments.action != "explain" or not (
+            archive and ArchiveReader(archive).exists()
+        ):
+            raise
+        return ask_archive(settings, request), None
+    with client:
+        reply = client.ask(request)
+        after = client.ask(GetStatus()) if arguments.action in _MODES else None
+    return reply, after
 
 
 def status_document(status: Any) -> dict[str, Any]:
@@ -308,7 +332,9 @@ def _effect(status: Any) -> str:
     """Return what the mode means for jobs."""
     if status.mode == "off":
         return "no call is held up"
-    shares = f"policy {status.policy} shares {shared_words(status)}"
+    shared = shared_words(status)
+    the = "the " if shared[:1].isalpha() else ""
+    shares = f"policy {status.policy} shares {the}{shared}"
     if status.mode == "control":
         return shares
     return f"{shares} on paper, and no call is held up"
@@ -316,19 +342,36 @@ def _effect(status: Any) -> str:
 
 def _belief_lines(storage: Any) -> list[str]:
     """Return what is believed about a storage whose bandwidth is learnt, and why."""
-    from penstock.units import format_bandwidth, format_time
+    from penstock.units import format_time
 
     if not storage.learns:
         return []
     name = f"{storage.name}: " if storage.name else ""
     if not storage.beliefs:
-        return [f"{name}bandwidth not known yet, no two jobs have met"]
+        met = storage.active_jobs > 1
+        why = "it is being learnt" if met else "no two jobs have met"
+        return [f"{name}bandwidth not known yet, {why}"]
     return [
-        f"{name}{format_bandwidth(belief.bandwidth)} for {_KIND_WORDS[kind]}: "
-        f"{belief.why}"
+        f"{name}{_belief_words(belief)} for {_KIND_WORDS[kind]}: {belief.why}"
         + ("" if belief.age_s is None else f", {format_time(belief.age_s)} ago")
         for kind, belief in storage.beliefs.items()
     ]
+
+
+def _belief_words(belief: Any) -> str:
+    """Return a learnt bandwidth with two digits, and its range if it varies."""
+    text = f"about {_rough(belief.bandwidth)}"
+    lowest, highest = belief.lowest, belief.highest
+    if lowest is None or highest is None or highest < _VARIES * lowest:
+        return text
+    return f"{text} ({_rough(lowest)} to {_rough(highest)} in the last minute)"
+
+
+def _rough(rate_bytes_per_s: float) -> str:
+    """Return a bandwidth with two digits."""
+    from penstock.units import format_bandwidth
+
+    return format_bandwidth(float(f"{rate_bytes_per_s:.1e}"), 0.0)
 
 
 def shared_words(status: Any) -> str:

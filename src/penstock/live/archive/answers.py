@@ -127,7 +127,10 @@ class ArchiveAnswers:
 
     def _remedy(self, name: str, user: int | None) -> str:
         """Return what to do about a name that is not known, with the nearest one."""
-        listed = "penstock history lists past jobs, penstock ctl status those that run"
+        listed = (
+            "penstock history lists past jobs, penstock ctl status those that run; "
+            "jobs without controlled I/O are not kept"
+        )
         known = dict.fromkeys(run.name for run in self._reader.runs(user=user))
         begins = [each for each in known if each.startswith(name)]
         near = begins[-1:] or get_close_matches(name, known, n=1)

@@ -60,7 +60,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from math import inf, isfinite
 from typing import Final
@@ -107,6 +107,8 @@ CLOSE: Final = 0.05
 SYNC_STEP: Final = 0.1
 LONG_S: Final = 12.0
 _AGEING: Final = 0.99
+#: The lowest and the highest belief of this time are shown (s).
+RANGE_S: Final = 60.0
 #: Rounding of times.
 _EPSILON_S: Final = 1e-6
 
@@ -145,11 +147,25 @@ class Belief:
     """For how long jobs have drawn less than the belief, at the limit."""
     short_bytes: float = 0.0
     """What they drew in this time."""
+    recent: deque[tuple[float, float]] = field(default_factory=deque)
+    """Instants and rates of the last `RANGE_S`, to tell how sure it is."""
 
     @property
     def saturated(self) -> bool:
         """True if the storage was seen at its limit."""
         return self.limit > 0.0
+
+    def note_rate(self, now: float) -> None:
+        """Remember the rate that is believed now."""
+        self.recent.append((now, self.rate))
+        while now - self.recent[0][0] > RANGE_S:
+            self.recent.popleft()
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Lowest and highest rate that was believed in the last `RANGE_S`."""
+        rates = [self.rate, *(rate for _, rate in self.recent)]
+        return min(rates), max(rates)
 
     def add_shortage(self, drawn: float, length_s: float) -> bool:
         """Add a window at the limit; return True if the belief is too high."""
@@ -325,6 +341,7 @@ class BandwidthEstimator:
             self._begin_belief(drawn, length_s, now)
         else:
             self._update(belief, drawn, length_s, now)
+            belief.note_rate(now)
         for job_key, window in self._jobs.items():
             window.is_slowed = window.takes_longer(MUCH_SLOWER, without_best=False)
             window.remember_busy()

@@ -299,11 +299,19 @@ class Coordinator:
         """Divide the bandwidth of a storage."""
         if storage.learn(now):
             self._stale.update(storage.active)
+            self._begin_spans(storage.active, now)
         decision = storage.controller.decide(now)
         if decision.fault:
             self._faults.append(decision.fault)
         self._stale.update(decision.rates.keys())
         storage.wake_s, storage.is_touched = decision.wake, False
+
+    def _begin_spans(self, job_keys: Iterable[str], now: float) -> None:
+        """Note that other circumstances hold for operations from now on."""
+        for job_key in job_keys:
+            job = self._jobs[job_key]
+            if job.controlled.is_active:
+                job.begin_span(now)
 
     def operations(self, job_key: str) -> list[PastOperation]:
         """Return the last operations of a job; none if the job has left."""
@@ -457,13 +465,16 @@ class Coordinator:
 
     def _change(self, request: SetPolicy | SetBandwidth | SetMode, now: float) -> str:
         """Execute a request of an operator; return a description of the change."""
+        self._begin_spans(self._jobs, now)
         if isinstance(request, SetPolicy):
             for storage in self._storages:
                 storage.controller.set_policy(request.policy, now)
                 storage.is_touched = True
             return f"{self.controller.policy} decides"
         if isinstance(request, SetBandwidth):
-            return self._set_bandwidth(request.bandwidth, now)
+            text = self._set_bandwidth(request.bandwidth, now)
+            self._begin_spans(self._jobs, now)
+            return text
         return self._set_mode(request, now)
 
     def _set_bandwidth(self, bandwidth: float | None, now: float) -> str:
@@ -480,6 +491,7 @@ class Coordinator:
         return f"{format_bandwidth(bandwidth)} are shared"
 
     def _set_limit(self, job: JobRecord, limit: float, now: float) -> str:
+        self._begin_spans([job.key], now)
         job.storage.controller.set_limit(job.key, limit, now)
         job.lowest_limit = min(job.lowest_limit, limit)
         job.storage.is_touched = True

@@ -62,7 +62,7 @@ class CompletedOperation(NamedTuple):
     held_up_s: float
     """Time that calls were held up, added over callers."""
     lost_s: float
-    """Time lost in this operation: by its grants, but not more than `held_up_s`."""
+    """Time lost in this operation, as users see it: see `loss_spans`."""
     capacity: float
     """Bandwidth that all jobs shared when it ended; infinite if it was not known."""
     policy: str

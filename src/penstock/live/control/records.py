@@ -13,6 +13,7 @@ from math import inf
 from typing import Final
 
 from penstock.live.control.jobs import ControlledJob, JobHistory
+from penstock.live.control.loss_spans import LossSpans
 from penstock.live.control.past import CompletedOperation, GrantTrace, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.stager import NO_ORDER
@@ -98,6 +99,8 @@ class JobRecord:
     """Lowest limit that an operator has set since it was registered; inf: none."""
     held_up_at_post_s: float = 0.0
     """`held_up_s` when the present operation began."""
+    spans: LossSpans = field(default_factory=LossSpans)
+    """Time that the present operation has lost, as users see it."""
     order: StagingOrder = NO_ORDER
     """What the staging strategy has ordered."""
     draw: float = 0.0
@@ -232,13 +235,18 @@ class JobRecord:
         self.moved_s = now
         self.trace = GrantTrace()
         self.held_up_at_post_s = self.held_up_s
+        self.spans = LossSpans()
+        self.begin_span(now)
+
+    def begin_span(self, now: float) -> None:
+        """Begin a new span of `spans`: other circumstances hold from now on."""
+        is_free = self.storage.is_free
+        self.spans.begin(self.controlled.lost_s(now), self.held_up_s, is_free=is_free)
 
     def lost_s(self, now: float) -> float:
         """Return the time that it has lost since its release, as users see it.
 
-        An operation loses what its grants cost it (bandwidth sharing, equation 6), but
-        not more than its calls were held up: a grant that nobody was held to costs
-        nothing. Policies read the first number, `ControlledJob.lost_s`.
+        See `LossSpans`. Policies read another number, `ControlledJob.lost_s`.
         """
         under_way_s = self._operation_lost_s(now) if self.controlled.is_active else 0.0
         return self.lost_before_s + self.lost_here_s + under_way_s
@@ -254,9 +262,7 @@ class JobRecord:
 
     def _operation_lost_s(self, now: float) -> float:
         """Return the time that the present operation has lost, or the last one."""
-        controlled = self.controlled
-        by_grants_s = max(controlled.lost_s(now) - controlled.lost_at_post_s, 0.0)
-        return min(by_grants_s, self._operation_held_up_s)
+        return self.spans.lost_s(self.controlled.lost_s(now), self.held_up_s)
 
     @property
     def has_operated(self) -> bool:

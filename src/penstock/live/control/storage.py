@@ -147,6 +147,7 @@ class SharedStorage:
                     belief.rate,
                     str(belief.reason),
                     max(now - belief.since_s, 0.0) if belief.since_s > -inf else None,
+                    *belief.spread,
                 )
                 for kind, belief in beliefs.items()
             },

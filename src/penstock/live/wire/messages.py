@@ -321,6 +321,10 @@ class BandwidthBelief(msgspec.Struct, frozen=True):
     """What it was concluded from."""
     age_s: float | None = msgspec.field(name="age")
     """Time since it was last confirmed or changed; None: not in this run."""
+    lowest: float | None = None
+    """Lowest rate that was believed in the last minute of company."""
+    highest: float | None = None
+    """Highest rate that was believed then."""
 
 
 class StorageStatus(msgspec.Struct, frozen=True):

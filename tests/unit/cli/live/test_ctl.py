@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from penstock.cli import main
 from penstock.cli.live import ctl
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.wire import messages
+from support.archives import record, run
 
 
 def parsed(*words: str) -> argparse.Namespace:
@@ -125,6 +127,43 @@ def test_the_status_of_one_job_is_shown() -> None:
         ctl._only(both, "bort")
     table = ctl._table(ctl._only(both, "a")).splitlines()
     assert [row.split()[0] for row in table[1:]] == ["job", "a"]
+
+
+@pytest.mark.parametrize(
+    ("belief", "text"),
+    [
+        ((40.2e6, "why", 12.0), "about 40 MB/s for writes: why, 12 s ago"),
+        ((40.2e6, "why", None, 39e6, 41e6), "about 40 MB/s for writes: why"),
+        (
+            (40.2e6, "why", None, 30e6, 1.26e9),
+            "about 40 MB/s (30 MB/s to 1.3 GB/s in the last minute) for writes: why",
+        ),
+    ],
+)
+def test_a_learnt_bandwidth_is_shown_as_precisely_as_it_is_known(
+    belief: tuple[Any, ...], text: str
+) -> None:
+    beliefs = {"writes": messages.BandwidthBelief(*belief)}
+    storage = messages.StorageStatus("n", 4e7, True, "writes", beliefs, 2)
+    assert ctl._belief_lines(storage) == [f"n: {text}"]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "why"), [(1, "no two jobs have met"), (2, "it is being learnt")]
+)
+def test_why_a_bandwidth_is_not_known_yet(jobs: int, why: str) -> None:
+    storage = messages.StorageStatus("", None, True, "", {}, jobs)
+    assert ctl._belief_lines(storage) == [f"bandwidth not known yet, {why}"]
+
+
+def test_a_past_job_is_explained_without_a_daemon(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(tmp_path / "archive", (run("7:climate"), []))
+    assert main(["ctl", "explain", "climate", "--folder", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.startswith("climate ended ")
+    assert main(["ctl", "explain", "a", "--folder", str(tmp_path / "x")]) == 2
+    assert "no penstock answers" in capsys.readouterr().err
 
 
 def test_a_limit_is_noted_below_the_table() -> None:

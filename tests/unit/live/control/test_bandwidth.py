@@ -16,6 +16,7 @@ from penstock.live.control.bandwidth import (
     LARGEST_STEP,
     MARGIN,
     QUICK_STEP,
+    RANGE_S,
     REST,
     START_S,
     WINDOW_S,
@@ -368,6 +369,19 @@ def test_saturation_does_not_average_what_an_earlier_meeting_drew() -> None:
     reports.begin("a", "b")
     reports.pass_time(1.0, a=(10.0, *PUSHING), b=(10.0, *PUSHING))
     assert reports.rate == pytest.approx(MARGIN * 20.0)
+
+
+def test_the_spread_of_the_last_minute_is_known() -> None:
+    reports = saturated(100.0)
+    reports.pass_time(RANGE_S, a=(30.0, 1.0, 0.0), b=(30.0, 1.0, 0.0))
+    (belief,) = reports.estimator.beliefs().values()
+    assert belief.rate == pytest.approx(MARGIN * 60.0)
+    lowest, highest = belief.spread
+    assert lowest == belief.rate
+    assert highest == pytest.approx(MARGIN * 100.0)
+    reports.pass_time(RANGE_S + 5.0, a=(30.0, 1.0, 0.0), b=(30.0, 1.0, 0.0))
+    lowest, highest = belief.spread
+    assert lowest == highest == belief.rate
 
 
 def test_large_calls_of_a_reader_and_a_writer_are_a_mixture_all_the_time() -> None:

@@ -165,6 +165,22 @@ def test_a_job_without_an_operation_is_not_archived(
     assert archive.left == []
 
 
+def test_what_a_limit_takes_does_not_count_for_earlier_grants(
+    site: Site, archive: _Archive
+) -> None:
+    site.report("n", "0:a", 0.0)
+    site.report("n", "0:b", 0.0)
+    site.now = 1.0
+    # Its grants have cost 0.5 s on paper, but the storage was slower.
+    site.report("n", "0:a", 20.0)
+    site.ask(SetLimit("a", 10.0))
+    site.now = 3.0
+    site.report("n", "0:a", 40.0, held_up_s=1.8)
+    site.part("n", "0:a")
+    # Of its 10 bytes/s it is granted 10/11, for 2 s.
+    assert archive.left[0].lost_s == pytest.approx(2.0 / 11.0)
+
+
 def test_the_lowest_limit_is_archived(site: Site, archive: _Archive) -> None:
     site.report("n", "0:a", 0.0)
     for limit in (30.0, 20.0, 40.0, inf):
