@@ -11,14 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.advice.importing.importer import Imported
+from penstock.advice.logs.record import LoggedJob
 from penstock.advice.scenarios import Uncertainty
+from penstock.errors import PenstockError
+from penstock.live.control.past import DRY_RUN
 from penstock.model import Instance
+from penstock.policies import get_policy
 from penstock.units import format_bandwidth
 
-__all__ = ["Evidence", "of_instances", "of_logs"]
+__all__ = ["Evidence", "PresentPolicy", "of_instances", "of_logs"]
 
 #: Detail of a log -> by which part the lengths of its phases are uncertain.
 _BY_DETAIL: Final = {
@@ -36,6 +40,13 @@ _ESTIMATED: Final = 0.3
 _MEMBERS: Final = 0.5
 
 
+class PresentPolicy(NamedTuple):
+    """The policy in use, and how it is known."""
+
+    label: str = "fair-share"
+    source: str = "this is what storage does without control; --now"
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Instances that may have happened, the first one most likely."""
@@ -46,6 +57,7 @@ class Evidence:
     """Operations that were observed."""
     notes: tuple[str, ...]
     """What is assumed."""
+    present: PresentPolicy
 
 
 def of_instances(instances: Sequence[Instance], bandwidth: float | None) -> Evidence:
@@ -63,6 +75,7 @@ def of_instances(instances: Sequence[Instance], bandwidth: float | None) -> Evid
         Uncertainty(),
         sum(_operations(one) for one in instances),
         (f"The storage has a bandwidth of {rate} ({origin}).",),
+        PresentPolicy(),
     )
 
 
@@ -85,7 +98,23 @@ def of_logs(imported: Imported, scenarios: int, seed: int) -> Evidence:
             f"{', '.join(sorted(details))}.",
             *(f"{note[0].upper()}{note[1:]}." for note in imported.notes),
         ),
+        _present(imported.records),
     )
+
+
+def _present(records: Sequence[LoggedJob]) -> PresentPolicy:
+    """Return the policy in use: that of the last past job of penstock, if it tells."""
+    policy = max(records, key=lambda record: record.start_s + record.run_s).policy
+    if not policy:
+        return PresentPolicy()
+    last = "the last job of the archive"
+    if policy == DRY_RUN:
+        return PresentPolicy(source=f"{last} ran in a dry run, without control; --now")
+    try:
+        return PresentPolicy(get_policy(policy).label, f"that of {last}; --now")
+    except PenstockError:
+        reason = f"{last} ran under {policy}, which is not known here; --now"
+        return PresentPolicy(source=reason)
 
 
 def _operations(instance: Instance) -> int:

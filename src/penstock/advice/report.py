@@ -28,7 +28,8 @@ def report_page(advice: Mapping[str, Any], instance: Instance) -> str:
         _paragraphs(advice["reasons"]),
         "<h2>Policies</h2>",
         "<p>Mean over the scenarios. Yield: progress of a job, compared with its "
-        "progress without other jobs.</p>",
+        "progress without other jobs. Efficiency: progress of all jobs together, by "
+        "their nodes. Both are 1 if no job waits for another one.</p>",
         _policy_table(advice),
         "<h2>Shares of the bandwidth over time</h2>",
         _timelines(advice, instance),

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.advice.documents import advice_document
-from penstock.advice.evidence import Evidence
+from penstock.advice.evidence import Evidence, PresentPolicy
 from penstock.advice.owners import advice_for_owners
 from penstock.advice.recommendation import recommend
 from penstock.advice.scenarios import draw_scenarios
@@ -21,7 +21,7 @@ __all__ = ["advise_on"]
 def advise_on(
     evidence: Evidence,
     *,
-    now: str,
+    now: str | None,
     scenarios: int,
     uncertainty: float | None,
     targets: int | None,
@@ -34,7 +34,7 @@ def advise_on(
     Parameters
     ----------
     now
-        The policy in use.
+        The policy in use; None: as the evidence says.
     uncertainty
         By which part the lengths of phases are uncertain; None: as the evidence says.
     targets
@@ -45,15 +45,16 @@ def advise_on(
     doubt = evidence.uncertainty
     if uncertainty is not None:
         doubt = replace(doubt, phases=uncertainty)
+    present = PresentPolicy(now, "given") if now else evidence.present
     drawn = draw_scenarios(evidence.instances, scenarios, doubt, seed)
     recommendation = recommend(
-        drawn, now, operations=evidence.operations, progress=progress
+        drawn, present.label, operations=evidence.operations, progress=progress
     )
     instance = evidence.instances[0]
     owners = advice_for_owners(instance, get_policy(recommendation.policy))
     assumptions = [
         *evidence.notes,
-        f"The policy in use is {now}.",
+        f"The policy in use is {present.label} ({present.source}).",
         f"Phases are {doubt.phases:.0%} longer or shorter from day to day, and every "
         "job starts up to half an iteration earlier or later.",
     ]

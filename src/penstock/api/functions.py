@@ -189,14 +189,18 @@ def import_logs(
 def advise(
     evidence: Instance | Imported | Sequence[Instance],
     *,
-    now: str = "fair-share",
+    now: str | None = None,
     bandwidth: Quantity | None = None,
     scenarios: int = 20,
     uncertainty: float | None = None,
     targets: int | None = None,
     seed: int = 1,
 ) -> AdviceResult:
-    """Advise which policy helps: on instances, or on the result of `import_logs`."""
+    """Advise which policy helps: on instances, or on the result of `import_logs`.
+
+    `now` is the policy in use. None: that of the last past job of penstock, else
+    fair-share, which is what storage does without control.
+    """
     if isinstance(evidence, Imported):
         found = of_logs(evidence, scenarios, seed)
     else:

@@ -10,6 +10,7 @@ import pytest
 from penstock.advice.evidence import of_instances, of_logs
 from penstock.advice.importing.importer import ImportOptions, import_logs
 from penstock.advice.importing.instances import Assumptions
+from support.archives import operation, record, run
 from unit.samples import pair
 
 SACCT = (
@@ -66,3 +67,28 @@ def test_totals_become_an_ensemble() -> None:
     assert len(evidence.instances) == 10
     assert len({one.digest() for one in evidence.instances}) > 1
     assert evidence.uncertainty.phases == 0.3
+
+
+@pytest.mark.parametrize(
+    ("policy", "label", "source"),
+    [
+        ("fcfs", "fcfs", "that of the last job"),
+        ("dry-run", "fair-share", "in a dry run"),
+        ("gone-policy", "fair-share", "gone-policy, which is not known here"),
+    ],
+)
+def test_the_policy_in_use_is_that_of_the_last_past_job(
+    policy: str, label: str, source: str, tmp_path: Path
+) -> None:
+    first = run("7:a", policy="greedy-com", left_s=50.0)
+    last = run("7:b", policy=policy, left_s=90.0)
+    record(tmp_path, (first, [operation(1.0, 3.0)]), (last, [operation(2.0, 9.0)]))
+    evidence = of_logs(import_logs([str(tmp_path)]), scenarios=3, seed=1)
+    assert evidence.present.label == label
+    assert source in evidence.present.source
+
+
+def test_logs_do_not_tell_the_policy_in_use(intervals: str) -> None:
+    evidence = of_logs(import_logs([intervals]), scenarios=3, seed=1)
+    assert evidence.present.label == "fair-share"
+    assert "without control" in evidence.present.source

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ from penstock.advice.importing.sources import LogFile, find_logs
 from penstock.advice.logs.bursts import DEFAULT_GAP_S
 from penstock.advice.logs.record import LoggedJob, Skipped
 from penstock.errors import InputError
-from penstock.model import FORMAT, Instance, Platform, instance_to_document
+from penstock.model import FORMAT, Instance, Platform, Window, instance_to_document
 from penstock.model.formats import InstanceFormat
 from penstock.workloads.darshan_log import check_reader
 
@@ -45,6 +46,8 @@ __all__ = [
 
 #: A log belongs to a job of Slurm if it begins at most this long outside of the job.
 _CLOCK_SKEW_S: Final = 3600.0
+#: Shortest time for which an I/O pressure is computed.
+_SHORTEST_S: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,18 @@ class Imported:
     def is_bandwidth_known(self) -> bool:
         """True if the bandwidth of the storage was given, not estimated."""
         return self.assumptions.bandwidth is not None
+
+    @property
+    def span_s(self) -> float:
+        """Time from the begin of the first job to the end of the last one."""
+        begins = releases_of(self.records, align=self.assumptions.align)
+        return max(b + r.run_s for b, r in zip(begins, self.records, strict=True))
+
+    @property
+    def pressure(self) -> float:
+        """I/O pressure in the time of the jobs; windows of past jobs are longer."""
+        window = Window(0.0, max(self.span_s, _SHORTEST_S))
+        return dataclasses.replace(self.instance, window=window).pressure()
 
     def ensemble(self, count: int, seed: int) -> list[Instance]:
         """Return `count` instances that agree with the logs, first the instance."""

@@ -58,6 +58,10 @@ __all__ = [
 
 #: The window ends this part later than the last job, which is then inside.
 _MARGIN: Final = 1e-9
+#: A bandwidth may be this part below the highest rate in the logs.
+_TOLERANCE: Final = 0.01
+#: Above this multiple of the highest rate in the logs, a bandwidth is doubted.
+_ABSURD: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,9 @@ def assumed_platform(
             f"bandwidth {format_bandwidth(total)}: what the jobs shared, median over "
             "their operations (--bandwidth)"
         )
-    elif total is None:
+    elif total is not None:
+        notes += _doubts(total, records)
+    else:
         if not timed:
             raise InputError(
                 "no log says how fast the storage is",
@@ -144,6 +150,25 @@ def assumed_platform(
             f"node bandwidth {format_bandwidth(node)}: {source} (--node-bandwidth)"
         )
     return Platform(total, node), notes
+
+
+def _doubts(bandwidth: float, records: Sequence[LoggedJob]) -> list[str]:
+    """Return a note if a bandwidth that was given cannot be that of the logs."""
+    timed = [record for record in records if record.io_s > 0]
+    if not timed:
+        return []
+    shown = _highest_rate(timed)
+    doubt = ""
+    if bandwidth < (1.0 - _TOLERANCE) * shown:
+        doubt = f"less than the {format_bandwidth(shown)}"
+    elif bandwidth > _ABSURD * shown:
+        doubt = f"more than {_ABSURD} times the {format_bandwidth(shown)}"
+    if not doubt:
+        return []
+    return [
+        f"WARNING: the bandwidth that was given, {format_bandwidth(bandwidth)}, is "
+        f"{doubt} at which the jobs moved bytes together: check it"
+    ]
 
 
 def releases_of(records: Sequence[LoggedJob], *, align: bool) -> list[float]:

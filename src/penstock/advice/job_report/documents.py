@@ -14,6 +14,7 @@ import msgspec
 
 from penstock.advice.job_report.simulation import instance_of_report
 from penstock.errors import InputError
+from penstock.live.control.past import DRY_RUN
 from penstock.live.wire.messages import (
     Delay,
     JobReport,
@@ -102,7 +103,7 @@ def report_sentences(advice: Mapping[str, Any]) -> list[str]:
     left = "now" if job["left"] is None else format_instant(job["left"])
     sentences = [
         f"{job['job']} ran from {format_instant(job['joined'])} to {left} "
-        f"on {counted(job['nodes'], 'node')}, under {job['policy']}.",
+        f"on {counted(job['nodes'], 'node')}, {_control_words(job['policy'])}.",
         f"It moved {format_volume(job['moved'], shared_bandwidth(operations))} in "
         f"{counted(advice['operation_count'], 'operation')}{_rate_words(operations)}.",
         f"It lost {format_time(job['lost'])} to control: its yield is "
@@ -116,6 +117,10 @@ def report_sentences(advice: Mapping[str, Any]) -> list[str]:
 def shared_bandwidth(operations: Sequence[Mapping[str, Any]]) -> float:
     """Return the bandwidth that was shared last, in whose units amounts are printed."""
     return next((each["shared"] for each in operations[::-1] if each["shared"]), 0.0)
+
+
+def _control_words(policy: str) -> str:
+    return "in a dry run" if policy == DRY_RUN else f"under {policy}"
 
 
 def _rate_words(operations: Sequence[Mapping[str, Any]]) -> str:
@@ -154,6 +159,6 @@ def _policy_words(advice: Mapping[str, Any]) -> list[str]:
     lived = yields.get(policy, advice["job"]["progress_yield"])
     better = [name for name in ranked(yields) if yields[name] > lived + _BETTER]
     if not better:
-        return [f"No other policy would have given it more than {policy}."]
+        return ["No other policy would have given it more."]
     listed = ", ".join(f"{n} ({yields[n]:.3f})" for n in better[:_NAMED])
     return [f"Simulated, its yield is {lived:.3f}; better for it: {listed}."]

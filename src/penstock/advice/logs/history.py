@@ -81,6 +81,7 @@ def logged_run(
         user=str(job.user),
         log_bytes=sum(burst.volume_bytes for burst in bursts),
         cap=_cap(operations),
+        policy=job.policy,
         shared_rates=tuple(
             rate for o in operations if (rate := _known(o.capacity)) > 0.0
         ),

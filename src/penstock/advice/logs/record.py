@@ -68,6 +68,8 @@ class LoggedJob(msgspec.Struct, frozen=True, kw_only=True):
     """What the job could draw at most (bytes/s); 0 if the log does not tell."""
     shared_rates: tuple[float, ...] = ()
     """Bandwidths that all jobs shared during the operations (bytes/s), if known."""
+    policy: str = ""
+    """Policy that shared the bandwidth while it ran, if the log tells it."""
     knows_nodes: bool = False
     """True if the log says on how many nodes the job ran."""
     notes: tuple[str, ...] = ()

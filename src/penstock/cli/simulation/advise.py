@@ -41,25 +41,24 @@ __all__ = ["SUMMARY", "main", "setup_parser"]
 SUMMARY = "advise which policy helps the jobs of a site, by how much, and how surely"
 
 _SCENARIOS: Final = 20
-_PRESENT: Final = "fair-share"
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock advise``."""
     parser.add_argument(
         "inputs",
-        nargs="+",
+        nargs="*",
         type=InputFile,
         metavar="SOURCE",
-        help="instance files (JSON) or logs, and folders of them",
+        help="instance files (JSON) or logs, and folders of them (default: the past "
+        "jobs of this machine, as in penstock history)",
     )
     add_import_options(parser)
     parser.add_argument(
         "--now",
         metavar="POLICY",
-        default=_PRESENT,
-        help=f"policy in use (default: {_PRESENT}, which is what storage does "
-        "without control)",
+        help="policy in use (default: that of the last past job of penstock, else "
+        "fair-share, which is what storage does without control)",
     )
     parser.add_argument(
         "--targets",
@@ -98,6 +97,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Simulate, print the answer in words, and write the requested files."""
+    arguments.inputs = arguments.inputs or [_archive_here()]
     evidence = _evidence(arguments)
 
     from penstock.advice.study import advise_on
@@ -125,6 +125,21 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json != "-":
         sys.stdout.write(_text(advice))
     return 0
+
+
+def _archive_here() -> str:
+    """Return the archive of this machine, the one that ``penstock history`` reads."""
+    from penstock.advice.logs.history import is_archive_folder
+    from penstock.live.settings import load_settings
+
+    folder = load_settings({}).archive_folder
+    if folder is None or not is_archive_folder(folder):
+        raise InputError(
+            "no SOURCE is given, and there are no past jobs of penstock serve",
+            where=str(folder or "archive"),
+            remedy="name logs or instances",
+        )
+    return str(folder)
 
 
 def _evidence(arguments: argparse.Namespace) -> Evidence:
@@ -243,7 +258,10 @@ def _policy_table(advice: dict[str, Any]) -> str:
         for outcome in advice["policies"]
     ]
     rows.append(("bound", "", f"{advice['bound']['min_yield']:.3f}", ""))
-    return format_table(rows, left=2)
+    return format_table(rows, left=2) + (
+        "MinYield: yield of the worst job. Efficiency: progress of all jobs together, "
+        "by their nodes.\nBoth are 1 if no job waits for another one.\n"
+    )
 
 
 def _job_table(jobs: Sequence[dict[str, Any]]) -> str:

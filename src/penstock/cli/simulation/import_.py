@@ -248,9 +248,9 @@ def _text(imported: Imported) -> str:
     platform = imported.instance.platform
     lines += (
         f"{counted(len(imported.jobs), 'job')} in "
-        f"{format_time(imported.instance.window.length)}, bandwidth "
+        f"{format_time(imported.span_s)}, bandwidth "
         f"{format_bandwidth(platform.bandwidth)}, I/O pressure "
-        f"{imported.instance.pressure():.3f}\n"
+        f"{imported.pressure:.3f}\n"
     )
     lines += "".join(f"assumed: {note}\n" for note in imported.notes)
     return lines + "".join(_job_notes(shown))

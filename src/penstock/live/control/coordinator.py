@@ -19,12 +19,14 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Final
 
+from msgspec.structs import replace
+
 from penstock.errors import InputError, PenstockError
 from penstock.live.control.bandwidth import BandwidthEstimator, Reason
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
 from penstock.live.control.operations import LOOK_S, OperationTracker
-from penstock.live.control.past import CompletedOperation, JobRun
+from penstock.live.control.past import DRY_RUN, CompletedOperation, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.records import AgentRecord, JobRecord, left_by_writers
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
@@ -92,6 +94,14 @@ class CoordinatorOutput:
     """Job name -> storage targets, for jobs whose new files go to other targets."""
     changes: list[str] = field(default_factory=list)
     """What operators have changed, for the log."""
+
+    def mark_dry_run(self) -> None:
+        """Archive that no policy held up the jobs."""
+        self.left_runs = [replace(run, policy=DRY_RUN) for run in self.left_runs]
+        self.completed = [
+            (replace(run, policy=DRY_RUN), operation._replace(policy=DRY_RUN))
+            for run, operation in self.completed
+        ]
 
 
 class Coordinator:
@@ -282,6 +292,8 @@ class Coordinator:
         self._stale.clear()
         output, self._output = self._output, CoordinatorOutput()
         output.ended, output.completed = self._operations.take_ended()
+        if self.agent_config.mode == DRY_RUN:
+            output.mark_dry_run()
         output.wake = wake
         return output
 
@@ -548,8 +560,12 @@ class Coordinator:
 
     def runs(self, now: float) -> list[JobRun]:
         """Return the jobs that had an operation, as if they left now."""
+        output = CoordinatorOutput()
         jobs = self._jobs.values()
-        return [job.run(now, left=True) for job in jobs if job.has_operated]
+        output.left_runs = [job.run(now, left=True) for job in jobs if job.has_operated]
+        if self.agent_config.mode == DRY_RUN:
+            output.mark_dry_run()
+        return output.left_runs
 
     def suggest(self, agent: str, storage: str, bandwidth: float) -> None:
         """Begin to learn with a bandwidth that was measured for writes."""

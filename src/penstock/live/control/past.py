@@ -13,8 +13,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-__all__ = ["MOST_GRANTS", "CompletedOperation", "GrantTrace", "JobRun"]
+__all__ = ["DRY_RUN", "MOST_GRANTS", "CompletedOperation", "GrantTrace", "JobRun"]
 
+#: Archived instead of a policy if nobody was held up: what storage did by itself.
+DRY_RUN: Final = "dry-run"
 #: Grants that are kept of one operation.
 MOST_GRANTS: Final = 4
 
@@ -37,7 +39,7 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     cap: float
     """Most that it could draw; infinite if it had no limit."""
     policy: str
-    """Policy in use at the end."""
+    """Policy in use at the end; `DRY_RUN` in a dry run."""
     limit: float = inf
     """Lowest limit that an operator set; infinite: none. What it takes counts as no
     loss."""

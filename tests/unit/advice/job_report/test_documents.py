@@ -58,4 +58,4 @@ def test_users_are_told_why_other_policies_are_not_simulated() -> None:
 def test_a_job_alone_needs_no_operator() -> None:
     document = report_document(waited(operator=False, delays=[], note=""), FACTS)
     said = " ".join(report_sentences(document))
-    assert "No other policy would have given it more than fcfs." in said
+    assert "No other policy would have given it more." in said

@@ -11,6 +11,7 @@ import pytest
 from penstock.cli import main
 from penstock.live.settings import load_settings
 from penstock.model import write_instance
+from support.archives import operation, record, run
 from unit.samples import app, make
 
 FEW = ("--scenarios", "3")
@@ -139,3 +140,39 @@ def test_a_folder_of_instances_is_read(
     folder = str(Path(instance).parent)
     assert main(["advise", folder, "--now", "fcfs", *FEW]) == 0
     assert capsys.readouterr().out.startswith("Switch from fcfs")
+
+
+def test_without_a_source_the_archive_of_this_machine_is_taken(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PENSTOCK_ARCHIVE", str(tmp_path / "archive"))
+    assert main(["advise", *FEW]) == 2
+    assert "there are no past jobs" in capsys.readouterr().err
+    done = [operation(10.0 * n, 10.0 * n + 5.0) for n in range(5)]
+    record(tmp_path / "archive", (run(), done), (run("7:b"), done))
+    assert main(["advise", *FEW]) == 0
+    out = capsys.readouterr().out
+    assert "The policy in use is fcfs (that of the last job of the archive" in out
+    assert "Efficiency: progress of all jobs together" in out
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "doubt"),
+    [
+        ("1 MB/s", "less than the 2"),
+        ("1 TB/s", "more than 1000 times the 2"),
+        ("2 GB/s", ""),
+    ],
+)
+def test_a_bandwidth_that_cannot_be_right_is_doubted(
+    bandwidth: str, doubt: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "jobs.csv"
+    rows = [f"{job},{10 * n},{10 * n + 1},100000000" for n in range(3) for job in "ab"]
+    path.write_text("\n".join(["job,begin,end,bytes", *rows]))
+    assert main(["advise", str(path), *FEW, "--bandwidth", bandwidth]) == 0
+    out = capsys.readouterr().out
+    assert ("WARNING: the bandwidth that was given" in out) == bool(doubt)
+    assert doubt in out

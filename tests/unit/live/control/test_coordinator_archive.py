@@ -198,3 +198,13 @@ def test_all_jobs_leave_when_the_controller_ends(site: Site) -> None:
     runs = site.coordinator.runs(4.0)
     assert [(run.job_key, run.left_s) for run in runs] == [("0:a", 4.0), ("0:b", 4.0)]
     assert runs[0].cap == inf
+
+
+def test_a_dry_run_is_archived_as_such(site: Site, archive: _Archive) -> None:
+    site.coordinator.agent_config.mode = "dry-run"
+    _share_for_a_second(site)
+    site.part("n", "0:a")
+    ((seen, done), *_) = archive.completed
+    assert (seen.policy, done.policy) == ("dry-run", "dry-run")
+    assert archive.left[0].policy == "dry-run"
+    assert {run.policy for run in site.coordinator.runs(site.now)} == {"dry-run"}
