@@ -60,8 +60,8 @@ test-quick: $(VENV)/.tests mount  ## all but the slowest tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" \
 	    $(addprefix --ignore tests/e2e/,$(SLOWEST))
 
-wheel: $(READY)  ## build the wheel and use what it installs
-	@sh scripts/try-wheel.sh $(BIN)/python
+wheel: $(VENV)/.wheel  ## build the sdist and the wheels (x86-64, aarch64) into dist/
+	@sh scripts/build-wheels.sh $(BIN)/python
 
 share: $(SMALL)  ## manual pages and completion scripts, for packages, in build/share
 	$(BIN)/penstock manual -o build/share/man/man1
@@ -101,6 +101,10 @@ $(SMALL): pyproject.toml | $(VENV)/pyvenv.cfg
 
 $(VENV)/.cmake: $(SMALL)
 	$(PIP) 'cmake>=3.20'
+	touch $@
+
+$(VENV)/.wheel: $(SMALL)
+	$(PIP) build wheel ziglang
 	touch $@
 
 $(VENV)/.tests: $(SMALL)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void reply_entry(fuse_req_t req, struct inode *parent, const char *name,
@@ -206,8 +207,9 @@ static int rename_in(struct mount *mount, const struct renaming *renaming)
     if (!exchange)
         replaced =
             inodes_before_removal(&mount->inodes, renaming->to_fd, renaming->new_name);
-    int result = renameat2(renaming->from_fd, renaming->name, renaming->to_fd,
-                           renaming->new_name, renaming->flags);
+    /* glibc has renameat2 only since 2.28. */
+    long result = syscall(SYS_renameat2, renaming->from_fd, renaming->name,
+                          renaming->to_fd, renaming->new_name, renaming->flags);
     int error = result ? errno : 0;
     /* A file that is renamed to another name of itself is not removed. */
     struct stat status;
