@@ -10,8 +10,7 @@ An amount is printed in the units in which it was written, decimal (MB) or binar
 The number itself tells: people write few digits. 1e8 is 100 MB but 95.367431640625 MiB;
 2**23 is 8 MiB but 8.388608 MB. An amount that binary units do not make shorter, e.g. a
 measured one, is decimal. Amounts that are read beside another one, e.g. the draws of
-jobs beside the shared bandwidth, are printed in the units of that one (`like`). A table
-of amounts that nobody wrote has the same units in all lines (`common_units`).
+jobs beside the shared bandwidth, are printed in the units of that one (`like`).
 """
 
 from __future__ import annotations
@@ -19,14 +18,12 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from penstock.errors import InputError
 
 __all__ = [
-    "common_units",
     "counted",
     "format_bandwidth",
     "format_instant",
@@ -121,15 +118,6 @@ def format_bandwidth(rate_bytes_per_s: float, like: float | None = None) -> str:
     The units are those in which `like` was written; without it, the rate itself.
     """
     return _format(rate_bytes_per_s, "B/s", like)
-
-
-def common_units(amounts: Iterable[float]) -> float:
-    """Return an amount whose units suit all of these, to be given as `like`.
-
-    They are binary if each amount other than 0 has few digits in binary units only.
-    """
-    written = [amount for amount in amounts if amount]
-    return written[0] if written and all(map(_is_binary, written)) else 0.0
 
 
 def format_time(duration_s: float) -> str:

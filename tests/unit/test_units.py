@@ -14,7 +14,6 @@ from hypothesis import given
 
 from penstock.errors import InputError
 from penstock.units import (
-    common_units,
     counted,
     format_bandwidth,
     format_instant,
@@ -350,19 +349,3 @@ def test_the_pattern_of_times_refuses_what_the_parser_refuses(text: str) -> None
     with pytest.raises(InputError):
         parse_time(text)
     assert not re.search(quantity_pattern("time"), text)
-
-
-@pytest.mark.parametrize(
-    ("amounts", "texts"),
-    [
-        ([2**23, 0.0, 80 * 2**20], ["8 MiB", "0 B", "80 MiB"]),
-        ([2**23, 1e6], ["8.389 MB", "1 MB"]),
-        ([2**23, 83_049_113.0], ["8.389 MB", "83.05 MB"]),
-        ([], []),
-    ],
-)
-def test_amounts_of_one_table_have_the_same_units(
-    amounts: list[float], texts: list[str]
-) -> None:
-    like = common_units(amounts)
-    assert [format_volume(amount, like) for amount in amounts] == texts

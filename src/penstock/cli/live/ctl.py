@@ -13,7 +13,12 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.live.options import WHERE, add_live_options, live_settings
+from penstock.cli.live.options import (
+    WHERE,
+    add_live_options,
+    live_settings,
+    say_waiting,
+)
 from penstock.cli.options import add_json_option, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnavailableError, UnknownNameError
@@ -149,7 +154,7 @@ def _ask(arguments: argparse.Namespace) -> tuple[Any, Any]:
     # The policy may have to be compiled first.
     timeout_s = 120.0 if arguments.action == "policy" else 10.0
     try:
-        client = connect(settings, timeout_s)
+        client = connect(settings, timeout_s, say_waiting)
     except UnavailableError:
         archive = settings.archive_folder
         if arguments.action != "explain" or not (

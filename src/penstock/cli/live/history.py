@@ -16,7 +16,7 @@ from penstock.cli.live.options import add_live_options, live_settings
 from penstock.cli.options import add_json_option, positive, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnavailableError
-from penstock.units import common_units, format_instant, format_time, format_volume
+from penstock.units import format_instant, format_time, format_volume
 
 if TYPE_CHECKING:
     from penstock.live.settings import Settings
@@ -51,11 +51,12 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.live.wire.messages import ListPastJobs
 
     request = ListPastJobs(min(arguments.limit, 10_000))
-    jobs = ask_archive(live_settings(arguments), request).jobs
+    answer = ask_archive(live_settings(arguments), request)
+    jobs = answer.jobs
     if arguments.json:
         write_json({"penstock": 1, "jobs": msgspec.to_builtins(jobs)}, arguments.json)
     if arguments.json != "-":
-        sys.stdout.write(_table(jobs))
+        sys.stdout.write(_table(jobs, answer.shared or 0.0))
     return 0
 
 
@@ -95,11 +96,12 @@ def _read_archive(settings: Settings, request: Any) -> Any:
     return reply
 
 
-def _table(jobs: list[PastJob]) -> str:
+def _table(jobs: list[PastJob], shared: float) -> str:
+    """Return the jobs as a table, in the units of the shared bandwidth."""
     if not jobs:
         return "no past jobs\n"
     rows = [("job", "user", "policy", "from", "took", "moved", "lost", "yield")]
-    now_s, like = time.time(), common_units(job.moved_bytes for job in jobs)
+    now_s = time.time()
     for job in jobs:
         end_s = now_s if job.left_s is None else job.left_s
         rows.append(
@@ -109,7 +111,7 @@ def _table(jobs: list[PastJob]) -> str:
                 job.policy,
                 format_instant(job.joined_s),
                 format_time(end_s - job.joined_s),
-                format_volume(job.moved_bytes, like),
+                format_volume(job.moved_bytes, shared),
                 format_time(job.lost_s),
                 f"{job.progress_yield:.3f}",
             )

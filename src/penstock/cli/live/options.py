@@ -14,7 +14,7 @@ from penstock.live.settings import load_settings, misspelt_variables, settings_t
 if TYPE_CHECKING:
     from penstock.live.settings import Settings
 
-__all__ = ["LOG", "WHERE", "add_live_options", "live_settings"]
+__all__ = ["LOG", "WHERE", "add_live_options", "live_settings", "say_waiting"]
 
 #: Settings that locate the agent.
 WHERE = ("folder",)
@@ -52,3 +52,9 @@ def live_settings(arguments: argparse.Namespace) -> Settings:
         if name.startswith("setting_")
     }
     return load_settings(flags, file=arguments.settings)
+
+
+def say_waiting() -> None:
+    """Tell a user at a terminal that the daemon is starting."""
+    if sys.stderr.isatty():
+        sys.stderr.write("penstock: waiting for a daemon that is starting\n")

@@ -18,7 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.ctl import grant_words, mode_words, state_word
 from penstock.cli.live.mount import waiting_words
-from penstock.cli.live.options import WHERE, add_live_options, live_settings
+from penstock.cli.live.options import (
+    WHERE,
+    add_live_options,
+    live_settings,
+    say_waiting,
+)
 from penstock.errors import InputError, UnavailableError
 from penstock.units import (
     counted,
@@ -148,7 +153,7 @@ def _frame_maker(
 
     mounts = settings.home / "mounts"
     try:
-        client = connect(settings)
+        client = connect(settings, say_waiting=say_waiting)
     except UnavailableError:
         if not all_statuses(mounts):
             raise

@@ -83,11 +83,19 @@ class ArchiveAnswers:
         request = message.request
         if isinstance(request, ListPastJobs):
             runs = self._reader.runs(user=user)[-request.limit :]
-            return PastJobs([self._past_job(run) for run in runs])
+            jobs = [self._past_job(run) for run in runs]
+            return PastJobs(jobs, self._last_shared(runs))
         if isinstance(request, GetJobReport | ExplainJob):
             report = self._report(request.job_name, user)
             return report if isinstance(request, GetJobReport) else _in_words(report)
         raise InputError("this request is not about past jobs")
+
+    def _last_shared(self, runs: Sequence[ArchivedRun]) -> float | None:
+        """Return the bandwidth that was shared in the last operation; None: unknown."""
+        if not runs:
+            return None
+        operations = self._reader.operations(runs[-1:])[runs[-1]]
+        return _finite(operations[-1].capacity) if operations else None
 
     def _report(self, name: str, user: int | None) -> JobReport:
         run = self._last_run(name, user)

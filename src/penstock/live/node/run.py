@@ -22,7 +22,7 @@ from penstock.errors import InputError, UnavailableError
 from penstock.live.node.shim import shim_environment
 from penstock.live.settings import Settings
 from penstock.live.wire.folder import is_locked
-from penstock.live.wire.frames import RETRY_S, START_S, Client
+from penstock.live.wire.frames import RETRY_S, SILENT_S, START_S, Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
 
 __all__ = ["PrivateDaemon", "Say", "controlled_environment", "start_daemon"]
@@ -37,8 +37,6 @@ class Say(Protocol):
 
 #: How long a private daemon lives without a job (s).
 LINGER_S: Final = 10.0
-#: How long to wait for the daemon without a message (s).
-_SILENT_S: Final = 2.0
 
 
 def controlled_environment(
@@ -104,7 +102,7 @@ def _connect(settings: Settings, say: Say) -> Client:
     with contextlib.suppress(UnavailableError):
         return Client(settings.client_socket)
     begun_s = time.monotonic()
-    notice_s = begun_s + _SILENT_S
+    notice_s = begun_s + SILENT_S
     with contextlib.ExitStack() as stack:
         daemon: PrivateDaemon | None = None
         while True:

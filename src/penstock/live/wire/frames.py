@@ -13,7 +13,9 @@ import re
 import socket
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "RETRY_S",
+    "SILENT_S",
     "START_S",
     "Client",
     "Peer",
@@ -50,6 +53,8 @@ __all__ = [
 
 #: How long a daemon may take to start (s).
 START_S: Final = 20.0
+#: How long to wait for a daemon without a message (s).
+SILENT_S: Final = 2.0
 #: Time between two attempts to connect (s).
 RETRY_S: Final = 0.02
 
@@ -213,22 +218,32 @@ class Client:
         self.close()
 
 
-def connect(settings: Settings, limit_s: float = 5.0) -> Client:
+def connect(
+    settings: Settings,
+    limit_s: float = 5.0,
+    say_waiting: Callable[[], None] = lambda: None,
+) -> Client:
     """Return a connection to the daemon; wait for one that is starting.
+
+    `say_waiting` is called once if that takes longer than `SILENT_S`.
 
     Raises
     ------
     UnavailableError
         If there is no daemon, or it takes longer than `START_S` to start.
     """
-    deadline_s = time.monotonic() + START_S
+    begun_s = time.monotonic()
+    notice_s = begun_s + SILENT_S
     while True:
         try:
             return Client(settings.client_socket, limit_s)
         except UnavailableError:
             if not is_locked(settings.home):
                 raise
-        if time.monotonic() > deadline_s:
+        if time.monotonic() > notice_s:
+            notice_s = inf
+            say_waiting()
+        if time.monotonic() > begun_s + START_S:
             raise UnavailableError(
                 "penstock serve is still starting",
                 where=str(settings.home),

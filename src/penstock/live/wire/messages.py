@@ -398,6 +398,9 @@ class PastJobs(Message):
     """Jobs of the archive that the reader may see, oldest first."""
 
     jobs: list[PastJob]
+    shared: float | None = None
+    """Bandwidth that was shared in the last operation of the last job; None: not known.
+    Volumes are printed in its units."""
 
 
 class ReportedOperation(msgspec.Struct, frozen=True):

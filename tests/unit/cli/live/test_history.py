@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,18 @@ def test_jobs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert header.split()[0] == "job"
     assert line.split()[:3] == ["climate", "7", "fcfs"]
     assert line.endswith("0.800")
+
+
+@pytest.mark.parametrize(
+    ("shared", "moved"), [(8 * 2.0**20, "80 MiB"), (8e6, "83.89 MB"), (inf, "83.89 MB")]
+)
+def test_volumes_have_the_units_of_the_bandwidth_that_was_shared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shared: float, moved: str
+) -> None:
+    done = run("7:climate", moved_bytes=80 * 2.0**20)
+    record(tmp_path / "archive", (done, [operation(1.0, 2.0, capacity=shared)]))
+    assert main(["history", "--folder", str(tmp_path)]) == 0
+    assert moved in capsys.readouterr().out
 
 
 def test_json_has_units_of_bytes_and_seconds(

@@ -48,7 +48,7 @@ def test_a_daemon_that_is_slow_is_announced_once(
 ) -> None:
     monkeypatch.setattr(run, "_serve_command", lambda settings: ["sleep", "2"])
     monkeypatch.setattr(run, "START_S", 0.3)
-    monkeypatch.setattr(run, "_SILENT_S", 0.0)
+    monkeypatch.setattr(run, "SILENT_S", 0.0)
     waits: list[str] = []
     with pytest.raises(UnavailableError):
         controlled_environment(

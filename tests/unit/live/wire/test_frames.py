@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError, PenstockError, UnavailableError
-from penstock.live.wire.frames import Client, Peer, frame, read_frame
+from penstock.live.settings import Settings
+from penstock.live.wire import frames
+from penstock.live.wire.folder import locked_folder
+from penstock.live.wire.frames import Client, Peer, connect, frame, read_frame
 from penstock.live.wire.messages import (
     GetStatus,
     MessageError,
@@ -146,3 +149,33 @@ def test_a_daemon_that_is_silent(path: Path) -> None:
             ),
         ):
             client.ask(GetStatus())
+
+
+def test_a_daemon_that_is_starting_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, notices = Settings(folder=str(tmp_path)), list[str]()
+    monkeypatch.setattr(frames, "SILENT_S", 0.0)
+    with locked_folder(tmp_path, temporary=False), socket.socket(socket.AF_UNIX) as one:
+
+        def listen() -> None:
+            notices.append("waits")
+            one.bind(str(settings.socket))
+            one.listen()
+
+        connect(settings, say_waiting=listen).close()
+    assert notices == ["waits"]
+
+
+def test_a_daemon_that_never_starts_is_not_waited_for_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(folder=str(tmp_path))
+    with pytest.raises(UnavailableError, match="no penstock answers"):
+        connect(settings)
+    monkeypatch.setattr(frames, "START_S", 0.1)
+    with (
+        locked_folder(tmp_path, temporary=False),
+        pytest.raises(UnavailableError, match="still starting"),
+    ):
+        connect(settings)
