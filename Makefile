@@ -6,13 +6,21 @@ BIN     := $(VENV)/bin
 SMALL   := $(VENV)/.small
 READY   := $(VENV)/.ready
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-WORKERS ?= auto
+# Many tests wait for something: a small machine runs two at a time on every core.
+WORKERS ?= $(shell nproc | awk '{ print $$1 < 8 ? 2 * $$1 : $$1 }')
 # Tests that a second version of Python runs without: whole clusters, long live runs,
-# and every figure. They take half of the time.
-SLOWEST := mount test_slurm.py test_dask.py test_reproduce.py test_resume.py \
-    test_names.py $(addprefix live/test_,bench_delta.py crash.py demo.py faults.py \
-    fidelity.py moosefs.py serve_faults.py serve_nodes.py shim_sanitizers.py \
-    slurm_control.py staging_model.py staging_served.py stress.py)
+# the C library, every figure and session of the pages, and the comparisons with the
+# exact oracle (tests/parity/test_golden_bits.py compares the results of both versions).
+ONE_VERSION := oracle \
+    $(addprefix e2e/,mount test_dask test_names test_reproduce test_resume \
+        test_sessions test_slurm) \
+    $(addprefix e2e/live/test_,bench_delta crash demo faults fidelity learn moosefs \
+        page_latency programs_more serve_faults serve_nodes shim_busy shim_cache \
+        shim_calls shim_pacing shim_sanitizers shim_turns slurm_control staging stress) \
+    $(addprefix parity/test_,best_next_event buffers_oracle oracle striped_oracle) \
+    $(addprefix unit/bench/,slo/test_schedulers test_moosefs)
+# Compiled tests and modules are kept, for all workers and for the next run.
+unexport PYTHONDONTWRITEBYTECODE
 C_FILES  = $(shell find src tests -name '*.[ch]')
 
 .PHONY: help native mount packages demo demo-live figures test test-all test-newest test-quick check \
@@ -51,14 +59,14 @@ test: packages  ## all tests but the slow ones
 test-all: packages  ## all tests, full-size statistics included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
-test-newest:    ## all but the slowest tests, on the newest Python that is installed
+test-newest:    ## the tests that a version of Python can change, on the newest one here
 	@python=$$(sh scripts/newest-python.sh); \
 	if [ -z "$$python" ]; then echo "skipped: no Python newer than 3.11 is installed"; \
 	else $(MAKE) PYTHON="$$python" VENV=.venv-newest test-quick; fi
 
 test-quick: $(VENV)/.tests mount  ## all but the slowest tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" \
-	    $(addprefix --ignore tests/e2e/,$(SLOWEST))
+	    $(foreach name,$(ONE_VERSION),'--ignore-glob=tests/$(name)*')
 
 wheel: $(VENV)/.wheel  ## build the sdist and the wheels (x86-64, aarch64) into dist/
 	@sh scripts/build-wheels.sh $(BIN)/python
