@@ -3,6 +3,7 @@
 
     python benchmarks/import_logs.py yields [LOG ...]
     python benchmarks/import_logs.py rate [COPIES]
+    python benchmarks/import_logs.py resume [COPIES]
     python benchmarks/import_logs.py memory [MEGABYTES]
 
 ``yields``: each log with DXT is imported three times, from DXT, from a heatmap and from
@@ -15,6 +16,10 @@ greatest difference, in points).
 ``rate``: copies of the logs of examples/logs are imported. CPU time counts: that of
 reading, which workers do, and that of the process beside them.
 
+``resume``: a folder of copies (10,000) is imported by ``penstock import``. A second
+import is killed (SIGKILL) after half of the logs; the same command then continues it.
+Both instances must be equal to the byte.
+
 ``memory``: a log with DXT records of this compressed size is written and imported; its
 times are random, so that it does not compress well.
 """
@@ -23,6 +28,7 @@ from __future__ import annotations
 
 import resource
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -118,14 +124,57 @@ def measure_rate(copies: int) -> None:
         darshan_job(logs[number % len(logs)], DEFAULT_GAP_S)
     in_worker = time.process_time() - began
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(copies):
-            source = logs[number % len(logs)]
-            shutil.copy(source, Path(folder) / f"{number}.darshan")
+        _copy_logs(Path(folder), copies)
         began = time.process_time()
         count = len(import_logs([folder], ImportOptions(workers=1)).jobs)
         beside = time.process_time() - began
     print(f"{count} logs, CPU time {in_worker:.2f} s in workers, {beside:.2f} s beside")
     print(f"{count / (in_worker + beside):.0f} logs per second and core")
+
+
+def measure_resume(copies: int) -> None:
+    """Print how long a large import takes, and how much a killed one has to repeat."""
+    with tempfile.TemporaryDirectory() as root:
+        logs = Path(root) / "logs"
+        _copy_logs(logs, copies)
+        whole, continued = Path(root) / "whole.json", Path(root) / "continued.json"
+        _timed("whole import", logs, whole, copies)
+        journal = Path(f"{continued}.partial")
+        process = subprocess.Popen(_command(logs, continued), stdout=subprocess.DEVNULL)
+        while _lines(journal) < copies / 2:
+            if process.poll() is not None:
+                sys.exit("the import ended before it was killed")
+            time.sleep(0.05)
+        process.kill()
+        process.wait()
+        known = _lines(journal)
+        print(f"killed after {known} of {copies} logs")
+        _timed("continued import", logs, continued, copies - known)
+        print(f"same instance: {whole.read_bytes() == continued.read_bytes()}")
+
+
+def _copy_logs(folder: Path, copies: int) -> None:
+    """Copy the logs of examples/logs until there are `copies` files."""
+    folder.mkdir(exist_ok=True)
+    logs = sorted(LOGS.glob("*.darshan"))
+    for number in range(copies):
+        shutil.copy(logs[number % len(logs)], folder / f"{number}.darshan")
+
+
+def _command(logs: Path, output: Path) -> list[str]:
+    options = ["--align", "--bandwidth", "1TB/s", "-o", str(output)]
+    return [sys.executable, "-m", "penstock", "import", str(logs), *options]
+
+
+def _lines(path: Path) -> int:
+    """Return the number of logs in a journal, whose first line is a header."""
+    return max(path.read_bytes().count(b"\n") - 1, 0) if path.exists() else 0
+
+
+def _timed(what: str, logs: Path, output: Path, count: int) -> None:
+    began = time.perf_counter()
+    subprocess.run(_command(logs, output), check=True, stdout=subprocess.DEVNULL)
+    print(f"{what}: {count} logs read in {time.perf_counter() - began:.1f} s")
 
 
 def measure_memory(megabytes: int) -> None:
@@ -166,6 +215,8 @@ def main(words: list[str]) -> None:
         measure_yields([Path(word) for word in rest] or known)
     elif what == "rate":
         measure_rate(int(rest[0]) if rest else 1000)
+    elif what == "resume":
+        measure_resume(int(rest[0]) if rest else 10_000)
     elif what == "memory":
         measure_memory(int(rest[0]) if rest else 1000)
     else:

@@ -31,11 +31,10 @@ from typing import Final
 import numpy as np
 
 from penstock.analysis import min_yield_bound
-from penstock.analysis.metrics import measure
 from penstock.errors import InputError
 from penstock.model import Column, Instance
 from penstock.policies import POLICIES, RECOMMENDED, get_policy
-from penstock.sim import simulate
+from penstock.sim import Run, simulate
 
 __all__ = [
     "FEWEST_OPERATIONS",
@@ -71,6 +70,7 @@ class PolicyOutcome:
     """Label of the policy."""
     min_yields: Column = field(repr=False)
     efficiencies: Column = field(repr=False)
+    """Progress of all jobs by the time for which they were there, by nodes."""
     yields: Mapping[str, float] = field(repr=False)
     """Application -> its mean yield over the scenarios that have it."""
 
@@ -176,7 +176,6 @@ def _outcome(label: str, scenarios: Sequence[Instance]) -> PolicyOutcome:
     """Simulate one policy on all scenarios."""
     policy = get_policy(label)
     runs = [simulate(scenario, policy, steady=False) for scenario in scenarios]
-    metrics = [measure(run) for run in runs]
     yields: dict[str, list[float]] = {}
     for run in runs:
         names = [application.name for application in run.instance.applications]
@@ -184,10 +183,22 @@ def _outcome(label: str, scenarios: Sequence[Instance]) -> PolicyOutcome:
             yields.setdefault(name, []).append(reached)
     return PolicyOutcome(
         policy=label,
-        min_yields=np.array([m.min_yield for m in metrics]),
-        efficiencies=np.array([m.efficiency for m in metrics]),
+        min_yields=np.array([run.yields.min() for run in runs]),
+        efficiencies=np.array([_efficiency(run) for run in runs]),
         yields={name: float(np.mean(values)) for name, values in yields.items()},
     )
+
+
+def _efficiency(run: Run) -> float:
+    """Return the progress of all jobs by the time for which they were there.
+
+    Both are weighted by nodes. The papers divide by the whole window instead
+    (`penstock.analysis.metrics`), which does not suit jobs that begin inside it.
+    """
+    nodes = np.array([a.nodes for a in run.instance.applications], dtype=np.float64)
+    there_s = float(nodes @ run.present)
+    progress_s = float(nodes @ (run.work + run.volume / run.instance.caps))
+    return progress_s / there_s if there_s > 0.0 else 1.0
 
 
 def _candidate(

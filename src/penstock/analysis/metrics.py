@@ -60,7 +60,7 @@ def measure(run: Run) -> Metrics:
     length = instance.window.length
     nodes = np.array([a.nodes for a in instance.applications], dtype=np.float64)
     progress = run.work + run.volume / instance.caps
-    present = _present(run)
+    present = run.present
     if (run.ended < instance.window.end).any():
         counted = np.where(run.ended < instance.window.end, present, length)
         weight, mean = float(nodes @ counted), float(counted.mean())
@@ -78,13 +78,6 @@ def measure(run: Run) -> Metrics:
         stretch=_stretch(present, progress, length),
         io_slowdown=_io_slowdown(present, run),
     )
-
-
-def _present(run: Run) -> Column:
-    """Return T_i: how long every application was present inside the window (s)."""
-    starts = np.array([a.start for a in run.instance.applications])
-    present: Column = run.ended - np.maximum(starts, run.instance.window.begin)
-    return present.clip(min=0.0)
 
 
 def _fraction(reached: float, possible: float) -> float:

@@ -68,6 +68,13 @@ class Run:
     grants: GrantLog | None = field(default=None, repr=False)
 
     @property
+    def present(self) -> Column:
+        """How long every application was present inside the window (s)."""
+        starts = np.array([a.start for a in self.instance.applications])
+        present: Column = self.ended - np.maximum(starts, self.instance.window.begin)
+        return present.clip(min=0.0)
+
+    @property
     def yields(self) -> Column:
         """y_i(T_end) = 1 - lost / age (bandwidth sharing, equation 6).
 

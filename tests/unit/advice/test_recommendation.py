@@ -123,3 +123,11 @@ def test_the_recommended_policy_is_preferred_to_one_that_is_hardly_better() -> N
         assert result.candidate.policy == RECOMMENDED
     else:
         assert result.candidate is best
+
+
+def test_a_job_that_comes_late_and_never_waits_does_not_lower_the_efficiency() -> None:
+    phases = [("work", 9.0), ("io", 1.0)] * 5
+    late = app("late", *phases, release=70.0)
+    instance = make(app("a", ("work", 99.0)), late, window=(0.0, 100.0))
+    advice = recommend([instance], "fcfs", ["fair-share"])
+    assert advice.present.efficiency == pytest.approx(1.0)
