@@ -2,11 +2,17 @@
 """The period of a job, where FTIO finds a clear one (Tarraf et al., IPDPS 2024).
 
 FTIO looks for the dominant frequency of the bandwidth over time, here of the bursts of
-a job. The period does not change the phases; policies that know periods may use it.
+a job. The application gets the period, which some policies use.
+
+Bursts that are not exact (bins of a heatmap) are joined: those of one period are one
+operation, because a bin ends where Darshan's clock says, and not where the operation
+does. A burst that begins up to a quarter of a period early belongs to the next period.
+Exact bursts stay: they are the operations that live control would see.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,7 +21,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from penstock.advice.logs.record import LoggedJob
+from penstock.advice.logs.record import Burst, LoggedJob
 from penstock.analysis.frequency import dominant_frequency
 from penstock.errors import MissingExtraError
 from penstock.units import format_time
@@ -25,6 +31,8 @@ __all__ = ["with_periods"]
 #: FTIO is asked about jobs with so many bursts.
 _FEWEST: Final = 4
 _MOST: Final = 10_000
+#: Part of a period by which a burst may come early.
+_EARLY: Final = 0.25
 
 
 def with_periods(records: Sequence[LoggedJob]) -> list[LoggedJob]:
@@ -50,8 +58,33 @@ def _with_period(record: LoggedJob) -> LoggedJob:
     if not frequency > 0.0:
         return record
     period_s = 1.0 / frequency
-    note = f"FTIO finds a period of {format_time(period_s)}"
-    return replace(record, period_s=period_s, notes=(*record.notes, note))
+    notes = [f"FTIO finds a period of {format_time(period_s)}"]
+    bursts = record.bursts
+    if not any(burst.is_exact for burst in bursts):
+        bursts = _joined_by_period(bursts, period_s)
+        notes.append(f"its bins are joined to one operation per period: {len(bursts)}")
+    return replace(
+        record, period_s=period_s, bursts=bursts, notes=(*record.notes, *notes)
+    )
+
+
+def _joined_by_period(bursts: Sequence[Burst], period_s: float) -> tuple[Burst, ...]:
+    """Return one burst for every period in which there are bursts."""
+    first_s = bursts[0].begin_s
+    periods: dict[int, list[Burst]] = {}
+    for burst in bursts:
+        number = math.floor((burst.begin_s - first_s) / period_s + _EARLY)
+        periods.setdefault(number, []).append(burst)
+    return tuple(
+        Burst(
+            begin_s=group[0].begin_s,
+            end_s=max(burst.end_s for burst in group),
+            volume_bytes=sum(burst.volume_bytes for burst in group),
+            io_s=sum(burst.io_s for burst in group),
+            is_exact=False,
+        )
+        for group in periods.values()
+    )
 
 
 @contextmanager

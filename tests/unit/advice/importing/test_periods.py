@@ -45,6 +45,29 @@ def test_a_clear_frequency_becomes_a_period(
     assert "talking" not in capfd.readouterr().err
 
 
+def _binned(is_exact: bool) -> LoggedJob:
+    """Return a job with two bins every 20 s; the third pair comes 2 s early."""
+    begins = [20.0 * k + (-2.0 if k == 2 else 0.0) for k in range(4)]
+    bursts = [
+        Burst(begin + part, begin + part + 1.0, 10.0, 0.5, is_exact)
+        for begin in begins
+        for part in (5.0, 7.0)
+    ]
+    return record(*bursts, run_s=80.0)
+
+
+@pytest.mark.parametrize(("is_exact", "operations"), [(False, 4), (True, 8)])
+def test_the_bins_of_one_period_are_one_operation(
+    is_exact: bool, operations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(periods, "find_spec", lambda _: True)
+    monkeypatch.setattr(periods, "dominant_frequency", lambda *_: 0.05)
+    (job,) = with_periods([_binned(is_exact)])
+    assert len(job.bursts) == operations
+    assert (job.volume_bytes, job.io_s) == (80.0, 4.0)
+    assert (job.bursts[0].begin_s, job.bursts[-1].end_s) == (5.0, 68.0)
+
+
 @pytest.mark.skipif(find_spec("ftio") is None, reason="ftio-hpc is not installed")
 @pytest.mark.filterwarnings("ignore")
 def test_ftio_finds_the_period_of_a_regular_job() -> None:
