@@ -23,12 +23,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from tempfile import TemporaryFile
+from threading import Timer
 from typing import Any, Final
 
 from penstock.bench.testbed import TIMEOUT_S, clean_environment
@@ -36,6 +38,7 @@ from penstock.errors import InputError
 
 __all__ = [
     "FOLDER",
+    "SILENT_S",
     "ClusterSpec",
     "check_requirements",
     "client_mount",
@@ -61,6 +64,8 @@ _TOOLS: Final = (
 _MOST_SERVERS: Final = 26
 _MOST_CLIENTS: Final = 99
 _NICENESS: Final = -15
+#: A module beside a cluster that prints nothing for this time has failed (s).
+SILENT_S: Final = 900.0
 
 
 @dataclass(frozen=True)
@@ -183,7 +188,8 @@ def run_module(
 ) -> Iterator[dict[str, Any]]:
     """Run a Python module beside a cluster; yield its output, JSON lines.
 
-    Raise `InputError` with its last line of error output if it fails.
+    Raise `InputError` with its last line of error output if it fails, or if it is
+    silent for `SILENT_S`.
     """
     with TemporaryFile("w+") as errors:
         process = subprocess.Popen(  # noqa: S603 - our own program
@@ -197,8 +203,7 @@ def run_module(
             start_new_session=True,
         )
         try:
-            assert process.stdout is not None  # noqa: S101 - for the type checker
-            for line in process.stdout:
+            for line in _lines_of(process):
                 yield json.loads(line)
             if process.wait(TIMEOUT_S) != 0:
                 errors.seek(0)
@@ -210,6 +215,25 @@ def run_module(
             # The processes in the namespaces end with it.
             process.kill()
             process.communicate(timeout=TIMEOUT_S)
+
+
+def _lines_of(process: subprocess.Popen[str]) -> Iterator[str]:
+    """Yield the lines that a process prints; kill it if it is silent for too long."""
+    assert process.stdout is not None  # noqa: S101 - for the type checker
+    while True:
+        silent_until = time.monotonic() + SILENT_S
+        killer = Timer(SILENT_S, process.kill)
+        killer.start()
+        try:
+            line = process.stdout.readline()
+        finally:
+            killer.cancel()
+        if line:
+            yield line
+        elif time.monotonic() >= silent_until:
+            raise InputError(f"the benchmark on MooseFS was silent for {SILENT_S:g} s")
+        else:
+            return
 
 
 def main(words: Sequence[str]) -> int:

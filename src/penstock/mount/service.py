@@ -26,8 +26,9 @@ from penstock.mount.rules import FileOpener, application_of
 from penstock.mount.slo_settings import SloSettings, slo_settings_from
 from penstock.qos import CreditScheduler, QosScheduler, slo_of, unmet
 from penstock.qos.credit_front import with_credit
+from penstock.qos.scheduler import KernelScheduler
 
-__all__ = ["MountService", "why_unmet"]
+__all__ = ["MountService", "compile_scheduler", "why_unmet"]
 
 #: Keys of the file of ``--slo`` that cannot change while mounted.
 _FIXED: Final = ("scheduler", "exchange")
@@ -39,6 +40,13 @@ def why_unmet(slo_settings: SloSettings | None, limits: Limits) -> str:
         return ""
     problem = unmet(slo_settings.slos, limits.total)
     return "" if problem is None else str(problem)
+
+
+def compile_scheduler(slo_settings: SloSettings) -> None:
+    """Compile the scheduler of a mount, or load it from the cache."""
+    scheduler = slo_settings.scheduler.make(slo_settings.slos, 0.0)
+    if isinstance(scheduler, KernelScheduler):
+        scheduler.pointers()
 
 
 class MountService:

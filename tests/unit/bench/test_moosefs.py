@@ -195,6 +195,14 @@ def test_lines_of_a_module_are_yielded_and_its_failure_is_told(
         list(lines)
 
 
+def test_a_silent_module_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    sleeper = [sys.executable, "-c", "import time; time.sleep(600)"]
+    monkeypatch.setattr(moosefs, "cluster_command", lambda _, __: sleeper)
+    monkeypatch.setattr(moosefs, "SILENT_S", 0.2)
+    with pytest.raises(InputError, match=r"silent for 0\.2 s"):
+        list(run_module(ClusterSpec(), "any", []))
+
+
 def test_a_command_is_run_in_the_folder_of_a_client_node() -> None:
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

@@ -182,6 +182,7 @@ def _mount(arguments: argparse.Namespace, folder: Path, settings: Settings) -> i
     from penstock.mount.daemon import MountSpec
     from penstock.mount.service import why_unmet
 
+    _compile_scheduler(slo_settings)
     if unmet := why_unmet(slo_settings, limits):
         sys.stderr.write(f"penstock: {arguments.slo}: {unmet}\n")
     mount = MountSpec(backing, point, limits, folder, slo_settings)
@@ -193,6 +194,17 @@ def _mount(arguments: argparse.Namespace, folder: Path, settings: Settings) -> i
         return _serve(mount, arguments.metrics, ready)
 
     return _in_background(serve, lambda: _leave_terminal(folder, settings))
+
+
+def _compile_scheduler(slo_settings: SloSettings | None) -> None:
+    """Compile the scheduler before the mount needs it: the first time takes seconds."""
+    if slo_settings is None:
+        return
+    from penstock.cli.progress import work_bar
+    from penstock.mount.service import compile_scheduler
+
+    with work_bar("compiling the scheduler, first time only"):
+        compile_scheduler(slo_settings)
 
 
 def _serve(mount: MountSpec, metrics: str | None, ready: Callable[[], None]) -> int:

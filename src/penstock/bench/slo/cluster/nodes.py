@@ -66,6 +66,8 @@ _PORT: Final = 4713
 _KEYS: Final = FOLDER / "keys"
 #: Time between two looks whether the controller is ready (s).
 _POLL_S: Final = 0.1
+#: Longest time that the controller may take to end (s).
+_STOP_S: Final = 10.0
 #: The capacity is not known yet, and does not matter: nobody is held back (bytes/s).
 _FIRST_CAPACITY: Final = 20e6
 
@@ -240,16 +242,26 @@ def _controller() -> Iterator[None]:
     make_keys(str(_KEYS))
     options = [f"--listen=tcp://{node_address(1)}:{_PORT}", f"--keys={_KEYS}"]
     command = [sys.executable, "-m", "penstock", "serve", f"--folder={folder}"]
-    with subprocess.Popen(  # noqa: S603 - our own program
+    daemon = subprocess.Popen(  # noqa: S603 - our own program
         node_command(1, [*command, "--mode=off", *options]),
         env=clean_environment(),
         stdout=sys.stderr,
-    ) as daemon:
-        try:
-            _wait_for(folder / "agent.sock", daemon)
-            yield
-        finally:
-            daemon.terminate()
+    )
+    try:
+        _wait_for(folder / "agent.sock", daemon)
+        yield
+    finally:
+        _stop(daemon)
+
+
+def _stop(daemon: subprocess.Popen[bytes]) -> None:
+    """End a daemon; kill it if it does not end by itself."""
+    daemon.terminate()
+    try:
+        daemon.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        daemon.kill()
+        daemon.wait(TIMEOUT_S)
 
 
 def _wait_for(path: Path, daemon: subprocess.Popen[bytes]) -> None:
