@@ -17,8 +17,8 @@ Rule, once per period of dt seconds:
    does not need goes to the others (weighted max-min fairness).
 3. *Lead.* a_i is what i was served more than its fair part of what all were served, on
    all storages; it is at most `MAX_LEAD_S` seconds of f_i. All leads add up to 0.
-4. *Rates.* While two or more applications have requests at two or more mounts, i may
-   draw
+4. *Rates.* While two or more applications have requests, at one mount or at several, i
+   may draw
 
        r_i = f_i HEADROOM - GAIN a_i   (CATCH_UP instead of GAIN if a_i < 0),
 
@@ -256,9 +256,7 @@ class CreditAllocator:
         for name, rate in fair.items():
             self._update_reserve(self._accounts[name], rate, passed_s, now)
         self._update_headroom(weights)
-        # The scheduler of a single mount sees all there is.
-        is_shared = len(fair) > 1 and len(self._mounts) > 1
-        rates = self._rates(fair) if is_shared else {}
+        rates = self._rates(fair) if len(fair) > 1 else {}
         return {mount: self._local_rates(mount, rates) for mount in self._mounts}
 
     # --- What is measured -------------------------------------------------------------

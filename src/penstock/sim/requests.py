@@ -2,9 +2,10 @@
 """Simulate single requests: clients, schedulers, servers, reports.
 
 Every server has its own scheduler, the same object that a mount runs; or every client
-node has one (``schedulers_at="nodes"``), which sends to all servers. A client request
-is split over the servers by the layout of its application's files, and is answered when
-its last part is complete.
+node has one (``schedulers_at="nodes"``), which sends to all servers; or every client
+node has one for each server (``schedulers_at="mounts"``). A client request is split
+over the servers by the layout of its application's files, and is answered when its last
+part is complete.
 
 Order of events at equal times: completions, changes of capacity, reports from other
 servers, messages of central credit, new requests, wake-ups that a scheduler asked for.
@@ -37,13 +38,13 @@ from penstock.qos import (
     slo_of,
 )
 from penstock.qos.credit_front import with_credit
-from penstock.sim.requests_credit import CreditMessages
+from penstock.sim.requests_credit import CreditMember, CreditMessages
 from penstock.sim.requests_server import Server, ServerSpec
 from penstock.workloads.clients import Clients, RateSegment
 
 __all__ = ["Exchange", "RequestRun", "SchedulersAt", "simulate_requests"]
 
-SchedulersAt: TypeAlias = Literal["servers", "nodes"]
+SchedulersAt: TypeAlias = Literal["servers", "nodes", "mounts"]
 
 # Event kinds; at equal times the lower number goes first.
 _COMPLETION: Final = 0
@@ -68,9 +69,11 @@ class Exchange:
     """Infer service on other servers from the layout instead."""
     credit: bool = False
     """Schedulers at client nodes share the servers by central credit instead
-    (`penstock.qos.credit`); delay and loss hold for its messages."""
+    (`penstock.qos.credit`); delay and loss hold for its messages. Schedulers at nodes
+    share all servers as one storage; otherwise each server is one."""
     silent_s: Mapping[str, float] = field(default_factory=dict)
-    """With `credit`: node number, or "central", -> from when it sends nothing."""
+    """With `credit`: name of a scheduler (number of the node, or "node/server"), or
+    "central", -> from when it sends nothing."""
 
     def __post_init__(self) -> None:
         valid = {
@@ -127,14 +130,13 @@ def simulate_requests(
     schedulers_at: SchedulersAt = "servers",
     seed: int = 1,
 ) -> RequestRun:
-    """Simulate until the time `until` (s), with one scheduler per server or node."""
+    """Simulate until the time `until` (s), with schedulers where the module says."""
     _check(clients, servers)
     spec = get_scheduler(scheduler)
     exchange = exchange or Exchange()
-    if schedulers_at == "servers":
-        names = [str(index) for index in range(len(servers))]
-    else:
-        names = [str(node) for node in sorted({group.node for group in clients})]
+    nodes = sorted({group.node for group in clients})
+    places = [(node, server) for node in nodes for server in range(len(servers))]
+    names = dict.fromkeys(_point_name(schedulers_at, *place) for place in places)
     points = [_point(name, spec.make(slos, 0.0), exchange) for name in names]
     simulation = _RequestSimulation(
         points,
@@ -142,11 +144,23 @@ def simulate_requests(
         servers,
         exchange,
         seed,
-        by_node=schedulers_at == "nodes",
+        schedulers_at=schedulers_at,
         slos=slos,
     )
     simulation.run(until)
     return simulation.result(spec.label)
+
+
+def _point_name(schedulers_at: SchedulersAt, node: int, server: int) -> str:
+    """Return the name of the scheduler for the requests of a node to a server."""
+    if schedulers_at == "servers":
+        return str(server)
+    return str(node) if schedulers_at == "nodes" else f"{node}/{server}"
+
+
+def _storage_of(schedulers_at: SchedulersAt, name: str) -> str:
+    """Return the storage that a scheduler shares with others by credit."""
+    return "all servers" if schedulers_at == "nodes" else name.rpartition("/")[2]
 
 
 def _check(clients: Sequence[Clients], servers: Sequence[ServerSpec]) -> None:
@@ -241,7 +255,7 @@ class _RequestSimulation:
         exchange: Exchange,
         seed: int,
         *,
-        by_node: bool,
+        schedulers_at: SchedulersAt,
         slos: Mapping[str, Slo],
     ) -> None:
         self._events: list[tuple[float, int, int, Any]] = []
@@ -252,7 +266,7 @@ class _RequestSimulation:
         self._answered: list[tuple[str, float, float, int]] = []
         self._unanswered = 0
         self._points = {point.name: point for point in points}
-        self._by_node = by_node
+        self._schedulers_at = schedulers_at
         self._storages = [_Storage(Server(server)) for server in servers]
         self._applications = tuple(dict.fromkeys(c.application for c in clients))
         self._set_layouts(clients)
@@ -263,9 +277,13 @@ class _RequestSimulation:
             self.credit = self._credit_messages(slos)
 
     def _credit_messages(self, slos: Mapping[str, Slo]) -> CreditMessages:
-        """Start the messages between the nodes and the central allocator."""
-        stages = {
-            point.name: point.credit
+        """Start the messages between the schedulers and the central allocator."""
+        members = {
+            point.name: CreditMember(
+                _storage_of(self._schedulers_at, point.name),
+                point.scheduler,
+                point.credit,
+            )
             for point in self._points.values()
             if point.credit is not None
         }
@@ -274,19 +292,22 @@ class _RequestSimulation:
             for name in self._applications
         }
         return CreditMessages(
-            stages,
+            members,
             weights,
             self._exchange,
             self._random,
             lambda time, action: self._plan(time, _CREDIT, action),
         )
 
+    def _name_of(self, node: int, server: int) -> str:
+        return _point_name(self._schedulers_at, node, server)
+
     def _set_layouts(self, clients: Sequence[Clients]) -> None:
         """Tell the schedulers the layout factors; record the first depths."""
-        used: dict[str, set[int]] = {}
+        used: dict[str, set[str]] = {}
         for group in clients:
-            places = (group.node,) if self._by_node else group.servers
-            used.setdefault(group.application, set()).update(places)
+            names = (self._name_of(group.node, server) for server in group.servers)
+            used.setdefault(group.application, set()).update(names)
         factors = {application: len(places) for application, places in used.items()}
         for point in self._points.values():
             if self._exchange.layout:
@@ -382,7 +403,7 @@ class _RequestSimulation:
         self._set_planned_time(process, now)
         for index, size_bytes in parts.items():
             request = Request("write", size_bytes, clients.application, process.number)
-            point = self._points[str(clients.node if self._by_node else index)]
+            point = self._points[self._name_of(clients.node, index)]
             self._parts[request] = _Part(client_request, point, self._storages[index])
             point.entry.arrive(request, now)
             self._dispatch(point, now)

@@ -1,27 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""Messages between the schedulers of client nodes and the central allocator of credit.
+"""Messages between the schedulers and the central allocator of credit.
 
-Every node sends a report in each period, and the allocator decides once per period and
-sends every node its rates. A message takes a random time, and some are lost. A node or
-the allocator may fall silent for good.
+Every scheduler sends a report in each period, and the allocator decides once per period
+and sends every scheduler its rates, and what other storages have served. A message
+takes a random time, and some are lost. A scheduler or the allocator may fall silent for
+good.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from math import inf
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from numpy.random import Generator
 
-from penstock.qos import CreditAllocator, CreditScheduler
+from penstock.qos import CreditScheduler, QosScheduler
 from penstock.qos.credit import LEASE_S, PERIOD_S
+from penstock.qos.credit_storages import StorageCredits
 
-__all__ = ["CENTRAL", "CreditMessages"]
+__all__ = ["CENTRAL", "CreditMember", "CreditMessages"]
 
 #: Name of the allocator among those that may fall silent.
 CENTRAL = "central"
-#: What happens at a time (s); returns the node whose scheduler must be asked, if any.
+#: What happens at a time (s); returns the scheduler that must be asked, if any.
 Action = Callable[[float], str | None]
 
 
@@ -41,13 +43,22 @@ class _Network(Protocol):
         """Sender -> from when it sends nothing."""
 
 
+class CreditMember(NamedTuple):
+    """A scheduler that gets credit."""
+
+    storage: str
+    scheduler: QosScheduler
+    credit: CreditScheduler
+    """Keeps the rates of the scheduler."""
+
+
 class CreditMessages:
-    """Plans the reports of all nodes, the decisions, and the rates that are sent.
+    """Plans the reports of all schedulers, the decisions, and the rates.
 
     Parameters
     ----------
-    stages
-        Node -> its scheduler, which keeps rates.
+    members
+        The schedulers by name.
     weights
         Application -> promised throughput.
     plan
@@ -56,33 +67,35 @@ class CreditMessages:
 
     def __init__(
         self,
-        stages: Mapping[str, CreditScheduler],
+        members: Mapping[str, CreditMember],
         weights: Mapping[str, float],
         network: _Network,
         random: Generator,
         plan: Callable[[float, Action], None],
     ) -> None:
-        self.allocator = CreditAllocator()
-        self._stages = stages
+        self._credits = StorageCredits()
+        self._members = members
         self._weights = weights
         self._network = network
         self._random = random
         self._plan = plan
-        for index, node in enumerate(stages):
-            first_s = PERIOD_S * (index + 1) / len(stages)
-            plan(first_s, self._reporting(node))
+        for index, name in enumerate(members):
+            first_s = PERIOD_S * (index + 1) / len(members)
+            plan(first_s, self._reporting(name))
         plan(PERIOD_S, self._decide)
 
-    def _reporting(self, node: str) -> Action:
-        """Return the action that sends a report of a node, again in each period."""
+    def _reporting(self, name: str) -> Action:
+        """Return the action that sends a report, again in each period."""
+        member = self._members[name]
 
         def report(now: float) -> None:
-            if now >= self._network.silent_s.get(node, inf):
+            if now >= self._network.silent_s.get(name, inf):
                 return
-            uses = self._stages[node].use(now)
+            uses = member.credit.use(now)
 
             def deliver(later: float) -> None:
-                self.allocator.report(node, self._weights, uses, later)
+                weights = self._weights
+                self._credits.report(member.storage, name, weights, uses, later)
 
             self._send(now, deliver)
             self._plan(now + PERIOD_S, report)
@@ -93,14 +106,21 @@ class CreditMessages:
         """Decide, send the rates, and plan the next decision."""
         if now >= self._network.silent_s.get(CENTRAL, inf):
             return
-        for node, rates in self.allocator.decide(now).items():
-            self._send(now, self._delivery(node, rates))
+        for storage in self._credits.storages:
+            elsewhere = self._credits.served_elsewhere(storage)
+            for name, rates in self._credits.decide(storage, now).items():
+                self._send(now, self._delivery(name, rates, elsewhere))
         self._plan(now + PERIOD_S, self._decide)
 
-    def _delivery(self, node: str, rates: Mapping[str, float]) -> Action:
+    def _delivery(
+        self, name: str, rates: Mapping[str, float], elsewhere: Mapping[str, float]
+    ) -> Action:
         def deliver(later: float) -> str:
-            self._stages[node].set_rates(rates, LEASE_S, later)
-            return node
+            member = self._members[name]
+            member.credit.set_rates(rates, LEASE_S, later)
+            if elsewhere:
+                member.scheduler.record_remote_service(CENTRAL, elsewhere, later)
+            return name
 
         return deliver
 

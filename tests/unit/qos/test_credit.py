@@ -215,10 +215,12 @@ def test_lost_reports_do_not_change_leads(lost: int) -> None:
         assert rates[mount][name] == pytest.approx(1.1e6, rel=0.7)
 
 
-def test_the_scheduler_of_a_single_mount_needs_no_credit() -> None:
+def test_two_applications_at_a_single_mount_have_rates_too() -> None:
     driver = Driver({"a": 3e6, "b": 1e6})
-    driver.run({("m", "a"): 1e6, ("m", "b"): 3e6}, 2.0)
+    driver.run({("m", "a"): 1e6}, 1.0)
     assert driver.rates == {"m": {}}
+    driver.run({("m", "a"): 1e6, ("m", "b"): 3e6}, 2.0)
+    assert driver.rates["m"]["a"] > 3e6 > 1e6 > driver.rates["m"]["b"]
 
 
 def test_service_on_another_storage_is_a_lead() -> None:

@@ -202,3 +202,27 @@ def test_the_same_seed_gives_the_same_run() -> None:
     exchange = Exchange(credit=True, max_delay_s=0.02, loss_share=0.2)
     first, second = (simulate(clients, slos_of((3, 1)), exchange) for _ in range(2))
     assert (first.answered_s == second.answered_s).all()
+
+
+@pytest.mark.parametrize("nodes", [(1, 1), (1, 2)])
+def test_one_process_at_one_of_four_servers_beside_many_at_all(
+    nodes: tuple[int, int],
+) -> None:
+    """Its server must serve it three of four times, and others make up elsewhere."""
+    slos = {"one": Slo(0.19 * CAPACITY, 1.0), "many": Slo(0.76 * CAPACITY, 1.0)}
+    clients = [replace(flood("one", 1, nodes[0]), servers=(0,))]
+    clients += [
+        replace(flood("many", 16, nodes[1]), servers=(server,)) for server in range(4)
+    ]
+    run = simulate_requests(
+        "two-level",
+        slos,
+        clients,
+        [ServerSpec(CAPACITY / 4)] * 4,
+        UNTIL_S,
+        exchange=Exchange(credit=True),
+        schedulers_at="mounts",
+    )
+    for name, slo in slos.items():
+        assert rate(run, name) >= 0.97 * slo.throughput_bytes_per_s
+    assert rate(run, "one") + rate(run, "many") >= 0.97 * CAPACITY

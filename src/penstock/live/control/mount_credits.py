@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The central part of all mounts: reports in, credit out.
 
-Mounts that name the same storage share it (`penstock.qos.credit`). An application with
-files on several storages is also told, at each mount, what the mounts of the others
-have served it; its start tags count that (`penstock.qos.remote_service`).
+Mounts that name the same storage share it, and applications share the total of all
+storages (`penstock.qos.credit_storages`).
 
 Promises of an application must be the same at all mounts of a storage. If they are not,
 the promise that most mounts name holds; among equal numbers, the present one. A mount
@@ -23,8 +22,9 @@ from dataclasses import dataclass, field
 from math import inf
 
 from penstock.live.wire.messages import MountCredit, MountReport
-from penstock.qos import ApplicationUse, CreditAllocator
+from penstock.qos import ApplicationUse
 from penstock.qos.credit import LEASE_S
+from penstock.qos.credit_storages import StorageCredits
 from penstock.units import format_bandwidth
 
 __all__ = ["MountCredits"]
@@ -44,12 +44,9 @@ class _Member:
 class _SharedStorage:
     """The mounts of one storage."""
 
-    allocator: CreditAllocator = field(default_factory=CreditAllocator)
     members: dict[str, _Member] = field(default_factory=dict)
     promises: dict[str, float] = field(default_factory=dict)
     """Application -> the promise that holds."""
-    served_bytes: dict[str, float] = field(default_factory=dict)
-    """Application -> service since the controller started."""
 
 
 class MountCredits:
@@ -65,19 +62,19 @@ class MountCredits:
         self._run = run
         self._number = 0
         self._storages: dict[str, _SharedStorage] = {}
+        self._credits = StorageCredits()
 
     def receive(self, mount: str, report: MountReport, now: float) -> list[str]:
         """Record a report; return warnings for the log of the controller."""
         storage = self._storages.setdefault(report.storage, _SharedStorage())
         member = storage.members.get(mount)
         if member is None or member.report.run != report.run:
-            storage.allocator.forget(mount)
-            before = self._served_elsewhere(report.storage)
+            self._credits.forget(report.storage, mount)
+            before = self._credits.served_elsewhere(report.storage)
             storage.members[mount] = _Member(report, now, before)
         elif report.number <= member.report.number:
             return []
         else:
-            self._add_service(report.storage, member.report, report)
             member.report, member.reported_s = report, now
         storage.promises = _agreed_promises(storage)
         uses = {
@@ -85,7 +82,7 @@ class MountCredits:
             for name, u in report.uses.items()
             if name in storage.promises
         }
-        storage.allocator.report(mount, storage.promises, uses, now)
+        self._credits.report(report.storage, mount, storage.promises, uses, now)
         return [
             f"mount {mount!r}: {conflict}"
             for conflict in _conflicts(report, storage.promises)
@@ -96,12 +93,12 @@ class MountCredits:
         self._number += 1
         answers = []
         for name, storage in list(self._storages.items()):
-            _forget_silent(storage, now)
+            self._forget_silent(name, storage, now)
             if not storage.members and len(self._storages) > 1:
                 # Keep what was served: others count from totals that only grow.
                 continue
-            elsewhere = self._served_elsewhere(name)
-            for mount, rates in storage.allocator.decide(now).items():
+            elsewhere = self._credits.served_elsewhere(name)
+            for mount, rates in self._credits.decide(name, now).items():
                 member = storage.members[mount]
                 credit = MountCredit(
                     run=member.report.run,
@@ -115,28 +112,13 @@ class MountCredits:
                 answers.append((mount, credit))
         return answers
 
-    def _add_service(
-        self, storage: str, before: MountReport, report: MountReport
-    ) -> None:
-        """Add what a mount has served between two of its reports."""
-        served_bytes = self._storages[storage].served_bytes
-        for name, use in report.uses.items():
-            known = before.uses.get(name)
-            new_bytes = use.sent_bytes - (known.sent_bytes if known else 0.0)
-            if not 0.0 < new_bytes < inf:
-                continue
-            served_bytes[name] = served_bytes.get(name, 0.0) + new_bytes
-            for other, state in self._storages.items():
-                if other != storage:
-                    state.allocator.add_service(name, new_bytes)
-
-    def _served_elsewhere(self, storage: str) -> dict[str, float]:
-        """Return what all storages but one have served, by application."""
-        total: Counter[str] = Counter()
-        for name, other in self._storages.items():
-            if name != storage:
-                total.update(other.served_bytes)
-        return dict(total)
+    def _forget_silent(self, name: str, storage: _SharedStorage, now: float) -> None:
+        """Forget the mounts that have been silent for a lease."""
+        for mount, member in list(storage.members.items()):
+            if now - member.reported_s > LEASE_S:
+                del storage.members[mount]
+                self._credits.forget(name, mount)
+        storage.promises = _agreed_promises(storage)
 
 
 def _since(
@@ -172,12 +154,3 @@ def _conflicts(report: MountReport, agreed: Mapping[str, float]) -> list[str]:
         for name, promise in report.promises.items()
         if name in agreed and promise != agreed[name]
     ]
-
-
-def _forget_silent(storage: _SharedStorage, now: float) -> None:
-    """Forget the mounts that have been silent for a lease."""
-    for mount, member in list(storage.members.items()):
-        if now - member.reported_s > LEASE_S:
-            del storage.members[mount]
-            storage.allocator.forget(mount)
-    storage.promises = _agreed_promises(storage)

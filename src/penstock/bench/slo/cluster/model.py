@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Simulate a scene of the cluster benchmark.
 
-Every client node has a scheduler, as it has a mount. Each chunk server is a server with
-an equal part of the measured capacity that serves requests in the order of arrival, as
-its link does. A request takes no time besides. Processes that write as fast as they can
-begin at random times of the first 0.1 s.
+Every client node has a scheduler for each chunk server, as it has mounts. Each chunk
+server is a server with an equal part of the measured capacity that serves requests in
+the order of arrival, as its link does. A request takes no time besides. Processes that
+write as fast as they can begin at random times of the first 0.1 s.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def simulate_scene(
         [ServerSpec(capacity_bytes_per_s / SERVERS)] * SERVERS,
         scene.end_s,
         exchange=Exchange(credit=setting.exchange),
-        schedulers_at="nodes",
+        schedulers_at="mounts",
     )
     return {
         name: [

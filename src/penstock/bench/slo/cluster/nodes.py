@@ -2,9 +2,11 @@
 """Run the scenes on the nodes of a MooseFS cluster.
 
 ``python -m penstock.bench.slo.cluster.nodes full|quick`` runs beside the cluster (see
-`penstock.bench.moosefs`). Every client node in use has a ``penstock mount`` on top of
-its MooseFS mount. The processes of an application write files of their own: process n
-on chunk server n modulo the number of servers. Every scene is simulated when it is
+`penstock.bench.moosefs`). Every client node has a ``penstock mount`` for each chunk
+server that it uses, on top of the folder of its MooseFS mount whose files are there: so
+the scheduler of a mount counts the requests at one server. The processes of an
+application write files of their own: process n on chunk server n modulo the number of
+servers. Every scene is simulated when it is
 over, because simulating takes a processor that live processes need. Standard output has
 one line (JSON) per scene, see `SceneAnswers`.
 """
@@ -66,6 +68,8 @@ _PORT: Final = 4713
 _KEYS: Final = FOLDER / "keys"
 #: Time between two looks whether the controller is ready (s).
 _POLL_S: Final = 0.1
+#: Mounts that are started or ended at once.
+_STARTERS: Final = 4
 #: Longest time that the controller may take to end (s).
 _STOP_S: Final = 10.0
 #: The capacity is not known yet, and does not matter: nobody is held back (bytes/s).
@@ -150,7 +154,7 @@ def _plan(
 ) -> ClientPlan:
     """Return the requests of a group, whose files are below `root`."""
     folders = [
-        str(root / group.application / label_of(server))
+        str(root / label_of(server) / group.application)
         for server in range(1, SERVERS + 1)
     ]
     span = _READ_FILE_BYTES if group.kind == "read" else group.size_bytes
@@ -169,17 +173,8 @@ def _plan(
 def _make_folders(application: str) -> None:
     """Make a folder per chunk server for the files of an application."""
     for server in range(1, SERVERS + 1):
-        label = label_of(server)
-        folder = client_mount() / application / label
-        if not folder.exists():
-            folder.mkdir(parents=True)
-            command = ["mfssetsclass", f"only_{label}", str(folder)]
-            subprocess.run(  # noqa: S603 - our own program
-                node_command(1, command),
-                check=True,
-                capture_output=True,
-                timeout=TIMEOUT_S,
-            )
+        folder = client_mount() / label_of(server) / application
+        folder.mkdir(exist_ok=True)
 
 
 def _make_files(group: AppGroup) -> None:
@@ -204,28 +199,35 @@ def _make_files(group: AppGroup) -> None:
 
 @contextmanager
 def _mounted(scene: ClusterScene, capacity: float) -> Iterator[dict[int, Path]]:
-    """Run ``penstock mount`` on all client nodes in use; yield the mount points."""
-    with ThreadPoolExecutor(len(scene.nodes)) as pool:
-        starts = [(scene, node, capacity) for node in scene.nodes]
-        points = list(pool.map(_mount, *zip(*starts, strict=True)))
-    try:
-        yield dict(zip(scene.nodes, points, strict=True))
-    finally:
-        for node in scene.nodes:
-            _run_on(node, "--unmount", "--force", str(_point_of(node)))
+    """Run all mounts of a scene; yield the folder of the mount points by node."""
+    with ThreadPoolExecutor(_STARTERS) as pool:
+        try:
+            starts = [(scene, capacity, *mount) for mount in scene.mounts]
+            list(pool.map(_mount, *zip(*starts, strict=True)))
+            yield {node: _points_of(node) for node in scene.nodes}
+        finally:
+            list(pool.map(_unmount, *zip(*scene.mounts, strict=True)))
 
 
-def _mount(scene: ClusterScene, node: int, capacity: float) -> Path:
-    point = _point_of(node)
-    point.mkdir(exist_ok=True)
-    rules = point.with_name("slo.toml")
-    rules.write_text(slo_text(scene, capacity))
+def _mount(scene: ClusterScene, capacity: float, node: int, server: int) -> None:
+    """Mount the folder of a chunk server on a client node."""
+    label = label_of(server)
+    point = _points_of(node) / label
+    point.mkdir(parents=True, exist_ok=True)
+    rules = point.with_suffix(".toml")
+    rules.write_text(slo_text(scene, capacity, server))
     options = (f"--slo={rules}", "--background")
-    _run_on(node, *options, str(client_mount(node)), str(point))
-    return point
+    _run_on(node, *options, str(client_mount(node) / label), str(point))
 
 
-def _point_of(node: int) -> Path:
+def _unmount(node: int, server: int) -> None:
+    point = _points_of(node) / label_of(server)
+    if point.is_mount():
+        _run_on(node, "--unmount", "--force", str(point))
+
+
+def _points_of(node: int) -> Path:
+    """Return the folder of the mount points of a client node."""
     return FOLDER / f"client{node}" / "scheduled"
 
 
@@ -273,19 +275,19 @@ def _wait_for(path: Path, daemon: subprocess.Popen[bytes]) -> None:
         time.sleep(_POLL_S)
 
 
-def slo_text(scene: ClusterScene, capacity: float) -> str:
-    """Return the content of the file of ``--slo``, which is the same at all nodes."""
+def slo_text(scene: ClusterScene, capacity: float, server: int) -> str:
+    """Return the file of ``--slo`` for the mounts of a chunk server, at all nodes."""
     setting = SETTINGS[scene.setting]
     slos = {
         name: (promise.share * capacity, promise.latency_s)
         for name, promise in scene.promises.items()
     }
     text = slo_file(setting.scheduler, slos)
-    if not setting.exchange or len(scene.nodes) < 2:
+    if not setting.exchange:
         return text
     return text + (
         f'[exchange]\ncontroller = "tcp://{node_address(1)}:{_PORT}"\n'
-        f'keys = "{_KEYS}"\nstorage = "cluster"\n'
+        f'keys = "{_KEYS}"\nstorage = "{label_of(server)}"\n'
     )
 
 

@@ -121,6 +121,19 @@ class ClusterScene:
         return tuple(sorted({group.node for group in self.groups}))
 
     @property
+    def mounts(self) -> tuple[tuple[int, int], ...]:
+        """Return the mounts in use: client node and chunk server, from 1."""
+        return tuple(
+            sorted(
+                {
+                    (group.node, (group.first + number) % SERVERS + 1)
+                    for group in self.groups
+                    for number in range(group.processes)
+                }
+            )
+        )
+
+    @property
     def is_saturated(self) -> bool:
         """Return True if all applications take what they can get."""
         return not any(group.rates for group in self.groups)
@@ -224,7 +237,7 @@ def _reader(scale: ClusterScale, *, spread: bool) -> ClusterScene:
     )
     return ClusterScene(
         f"4 KiB reader and 32 writers, {_place(spread=spread)}",
-        _setting(spread=spread),
+        "together",
         promises,
         (reader, *_writers("writers", 32, spread=spread)),
         *(scale.warm_s, end_s),
@@ -243,7 +256,7 @@ def _shares(
     words = f"{shares[0]} : {shares[1]}, {few} and {many} processes"
     return ClusterScene(
         f"{words}, {_place(spread=spread)}",
-        _setting(spread=spread),
+        "together",
         {
             name: Promise(_PROMISED * share / total, 1.0)
             for name, share in zip((_FEW, _MANY), shares, strict=True)
@@ -255,11 +268,6 @@ def _shares(
 
 def _place(*, spread: bool) -> str:
     return "different nodes" if spread else "same node"
-
-
-def _setting(*, spread: bool) -> str:
-    """Return the setting of the mounts; a single one has no peers."""
-    return "together" if spread else "alone"
 
 
 def _writers(application: str, processes: int, *, spread: bool) -> tuple[AppGroup, ...]:

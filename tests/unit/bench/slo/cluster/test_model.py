@@ -82,9 +82,9 @@ def run(setting: str, few: int, *nodes: int) -> tuple[float, float]:
 
 @pytest.mark.parametrize("few", [4, 16])
 def test_shares_hold_on_one_node(few: int) -> None:
-    share, total = run("alone", few, 1, 1)
-    assert share == pytest.approx(0.75, rel=0.05)
-    assert total > 0.8
+    share, total = run("together", few, 1, 1)
+    assert share == pytest.approx(0.75, rel=0.03)
+    assert total > 0.97
 
 
 def test_one_process_gets_at_most_one_server() -> None:

@@ -33,22 +33,22 @@ def test_every_node_has_all_promises_and_the_controller(
     monkeypatch.setattr(nodes, "_KEYS", tmp_path / "keys")
     make_keys(str(tmp_path / "keys"))
     scene = SCENES["4 KiB reader and 32 writers, different nodes"]
-    settings = slo_settings_from(tomllib.loads(slo_text(scene, 10e6)))
+    settings = slo_settings_from(tomllib.loads(slo_text(scene, 10e6, 2)))
     assert settings.slos == {"reader": Slo(5e4, 0.05), "writers": Slo(9e6, 2.0)}
     assert settings.exchange is not None
     assert settings.exchange.controller == "tcp://192.0.2.101:4713"
-    assert settings.exchange.storage == "cluster"
+    assert settings.exchange.storage == "B"
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "4 KiB reader and 32 writers, same node",
+        "4 KiB reader and 32 writers, same node, fifo",
         "3 : 1, 16 and 16 processes, different nodes, mounts alone",
     ],
 )
 def test_mounts_alone_exchange_nothing(name: str) -> None:
-    text = slo_text(SCENES[name], 10e6)
+    text = slo_text(SCENES[name], 10e6, 1)
     assert slo_settings_from(tomllib.loads(text)).exchange is None
 
 
@@ -60,7 +60,7 @@ def test_processes_of_one_application_have_files_of_their_own() -> None:
         assert (plan.begin, plan.end) == (5.0, 15.0)
         files += [file_of(plan, number) for number in range(group.processes)]
     assert len(set(files)) == 65
-    on_server_c = [path for path in files if path.parent.name == "C"]
+    on_server_c = [path for path in files if path.parent.parent.name == "C"]
     assert len(on_server_c) == 16
 
 

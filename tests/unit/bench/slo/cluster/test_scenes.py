@@ -90,3 +90,10 @@ def test_the_rates_of_the_experiment_are_those_of_the_paper() -> None:
     # At first below the promise, then off and on.
     times = (0.0, FULL.calm_s + 1.0, FULL.calm_s + FULL.half_s + 1.0)
     assert [rate_at(app1.rates, t) for t in times] == [0.5, 0.0, 1.0]
+
+
+def test_every_node_has_a_mount_for_each_server_that_it_uses() -> None:
+    scene = ALL["1 : 4, 1 and 64 processes, different nodes"]
+    servers = range(1, SERVERS + 1)
+    others = [(node, server) for node in (2, 3) for server in servers]
+    assert scene.mounts == ((1, 1), *others)
