@@ -69,13 +69,13 @@ def test_all_scenes_are_measured_simulated_drawn_and_cleaned_up(tmp_path: Path) 
     assert measured[0]["name"] == "capacity of the cluster"
     assert measured[0]["value"] > 0.0
     scenes = json.loads((output / "slo-cluster.json").read_text())["scenes"]
-    assert len(scenes) == 5
+    assert len(scenes) == 4
     for scene in scenes:
         for run in (scene["live"], scene["simulated"]):
             for figures in run["applications"].values():
                 assert figures["bytes_per_s"] > 0.0
     assert (output / "slo-cluster.svg").stat().st_size > 10_000
-    assert len((output / "slo-cluster.md").read_text().splitlines()) == 2 + 2 * 5
+    assert len((output / "slo-cluster.md").read_text().splitlines()) == 2 + 2 * 4
     assert not (FOLDER / "client1").exists()
 
 

@@ -188,15 +188,15 @@ def scenes(scale: ClusterScale) -> Iterator[ClusterScene]:
     )
     for spread in (True,) if scale.quick else (False, True):
         yield _reader(scale, spread=spread)
+    if scale.quick:
+        yield _shares(scale, (16, 16), (3, 1), spread=True)
+        return
     yield replace(
         _shares(scale, (16, 16), (3, 1), spread=True),
         name="3 : 1, 16 and 16 processes, different nodes, mounts alone",
         setting="alone",
         has_goals=False,
     )
-    if scale.quick:
-        yield _shares(scale, (16, 16), (3, 1), spread=True)
-        return
     for counts, pairs in _SHARES.items():
         for shares in pairs:
             for spread in (False, True):
