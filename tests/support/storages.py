@@ -138,6 +138,9 @@ class FluidStorage:
     """Writes go to memory of this size first."""
     one_by_one: bool = False
     """True: the calls are served in the order of their begin."""
+    latency_s: float = 0.0
+    """With `one_by_one`: time that the storage needs for each call, beside its bytes.
+    It serves one call at a time."""
     memory_rate: float = 2e9
     now: float = 0.0
     dirty_bytes: float = 0.0
@@ -192,6 +195,9 @@ class FluidStorage:
 
     def _divided(self, inside: list[Caller], capacity: float) -> dict[str, float]:
         """Divide the capacity among calls: equally, or in order of their begin."""
+        if self.latency_s:
+            first = min(inside, key=_began_s, default=None)
+            return {first.key: self.lone_rate(first)} if first else {}
         service = dict[str, float]()
         order = _began_s if self.one_by_one else _stream
         left = sorted(inside, key=order)
@@ -201,6 +207,11 @@ class FluidStorage:
             service[caller.key] = min(share / cost, caller.stream)
             capacity -= service[caller.key] * cost
         return service
+
+    def lone_rate(self, caller: Caller) -> float:
+        """Return what a caller draws alone, on a storage with a latency."""
+        moving_s = caller.call_bytes / self.capacity(self.now)
+        return caller.call_bytes / (self.latency_s + moving_s)
 
     def grant(self, caller: Caller, rate: float) -> None:
         """Change the grant of a caller."""

@@ -231,6 +231,55 @@ def test_a_slow_job_that_computes_keeps_its_pace() -> None:
     assert jobs[1].held_up_s < 2.0
 
 
+# --- Storages that serve one call at a time, programs that sync ----------------------
+
+
+def parts_of_lone_rates(*jobs: Caller) -> list[float]:
+    """Return what jobs draw from 10 to 20 s, in parts of what each draws alone."""
+    storage = FluidStorage(constant, list(jobs), one_by_one=True, latency_s=0.001)
+    site = LearningSite(storage)
+    site.run(10.0)
+    before = [job.moved_bytes for job in jobs]
+    site.run(10.0)
+    drawn = [job.moved_bytes - moved for job, moved in zip(jobs, before, strict=True)]
+    return [
+        moved / 10.0 / storage.lone_rate(job)
+        for job, moved in zip(jobs, drawn, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("begin_s", [0.0, 1.0])
+def test_jobs_bound_by_latency_share_a_storage_that_serves_one_call_at_a_time(
+    begin_s: float,
+) -> None:
+    parts = parts_of_lone_rates(Caller("a", 4e3), Caller("b", 4e3, begin_s=begin_s))
+    assert parts == pytest.approx([0.5, 0.5], abs=0.02)
+
+
+@pytest.mark.parametrize("small_begin_s", [0.0, 2.0])
+@pytest.mark.parametrize("large_bytes", [64e3, 1e6])
+def test_a_job_bound_by_latency_is_not_starved_by_large_calls(
+    small_begin_s: float, large_bytes: float
+) -> None:
+    """Without control it would get 4 or 30 % of what it draws alone."""
+    small = Caller("small", 4e3, begin_s=small_begin_s)
+    parts = parts_of_lone_rates(small, Caller("large", large_bytes, begin_s=1.0))
+    assert parts[0] > 0.5
+    assert parts[1] > 0.3
+    # The parts of the time that each one uses: the storage is always busy.
+    assert sum(parts) > 0.97
+
+
+@pytest.mark.parametrize("sync_bytes", [1e6, 8e6])
+def test_programs_that_sync_often_lose_nothing(sync_bytes: float) -> None:
+    jobs = [Caller(key, sync_bytes=sync_bytes) for key in ("a", "b")]
+    site = LearningSite(FluidStorage(constant, jobs, memory_bytes=200 * MB))
+    site.run(10.0)
+    shares = site.shares(10.0)
+    assert shares["a"] == pytest.approx(0.5, abs=0.02)
+    assert sum(job.moved_bytes for job in jobs) > 0.97 * 20.0 * C
+
+
 # --- Numbers, status ------------------------------------------------------------------
 
 
