@@ -12,7 +12,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 from penstock import model
-from penstock.units import parse_bandwidth, parse_time, parse_volume
+from penstock.errors import InputError, UnknownNameError
+from penstock.model.documents import parsed
+from penstock.model.formats import PHASES
+from penstock.units import parse_bandwidth, parse_time
 
 __all__ = ["Application", "Instance", "Platform", "Quantity"]
 
@@ -29,7 +32,9 @@ def Platform(
     200000000000.0
     """
     return model.Platform(
-        parse_bandwidth(bandwidth), parse_bandwidth(node_bandwidth), **rest
+        parsed(parse_bandwidth, bandwidth, "bandwidth"),
+        parsed(parse_bandwidth, node_bandwidth, "node_bandwidth"),
+        **rest,
     )
 
 
@@ -47,15 +52,24 @@ def Application(
     return model.Application.from_phases(
         name,
         nodes,
-        [_phase(*phase) for phase in phases],
+        [_phase(phase, f"phases[{n}]") for n, phase in enumerate(phases)],
         release=parse_time(release),
         **rest,
     )
 
 
-def _phase(kind: str, amount: Quantity) -> tuple[str, float]:
-    parse = parse_volume if kind == "io" else parse_time
-    return kind, parse(amount)
+def _phase(phase: Sequence[Any], where: str) -> tuple[str, float]:
+    if isinstance(phase, str) or len(phase) != 2:
+        raise InputError(
+            f"{phase!r} is not a phase",
+            where=where,
+            remedy='write ("work", "10 min") or ("io", "2 TB")',
+        )
+    kind, amount = phase
+    if kind not in PHASES:
+        raise UnknownNameError("kind of phase", str(kind), PHASES, where=where)
+    _, parse = PHASES[kind]
+    return kind, parsed(parse, amount, where)
 
 
 def Instance(
@@ -64,6 +78,12 @@ def Instance(
     window: tuple[Quantity, Quantity],
 ) -> model.Instance:
     """Return an instance; the window is what is measured."""
+    if isinstance(window, str) or len(window) != 2:
+        raise InputError(
+            f"{window!r} is not a window",
+            where="window",
+            remedy='write ("0 s", "3 h")',
+        )
     begin, end = window
     return model.Instance(
         platform,

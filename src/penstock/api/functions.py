@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 from penstock.advice.evidence import of_instances, of_logs
 from penstock.advice.importing.importer import Imported, ImportOptions
@@ -25,12 +25,14 @@ from penstock.experiments.study import Point
 from penstock.model import Instance, Problem
 from penstock.placement import get_allocation, get_placement, placement_for
 from penstock.policies import POLICIES, get_policy
-from penstock.policies.policy import Policy
+from penstock.policies.policy import Policy, bind
+from penstock.policies.view import Allocate
 from penstock.sim import simulate as run_policy
 from penstock.units import parse_bandwidth
 from penstock.workloads import Workload, get_workload
 
 __all__ = [
+    "PolicyLike",
     "advise",
     "bound",
     "compare",
@@ -40,6 +42,9 @@ __all__ = [
     "simulate",
     "workload",
 ]
+
+#: A label of a policy, a policy, or a function ``allocate(view, rates)``.
+PolicyLike: TypeAlias = str | Policy | Allocate
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +83,52 @@ def workload(name: str, **settings: float | str) -> Workload:
 
 
 def simulate(
-    instance: Instance, policy: str | Policy, *, steady: bool = False
+    instance: Instance, policy: PolicyLike, *, steady: bool = False
 ) -> SimulationResult:
     """Run a policy on an instance.
 
-    With `steady`, it is an error that an application ends inside the window.
+    The policy is a label, e.g. ``"set-10:period=given"``, or a function
+    ``allocate(view, rates)`` of your own. With `steady`, it is an error that an
+    application ends inside the window.
     """
-    return SimulationResult(run_policy(instance, policy, steady=steady, record=True))
+    chosen = _policy(policy)
+    return SimulationResult(run_policy(instance, chosen, steady=steady, record=True))
+
+
+def _policy(policy: PolicyLike) -> Policy:
+    """Return a policy; a function becomes a policy with the name of the function."""
+    if isinstance(policy, Policy):
+        return policy
+    if isinstance(policy, str):
+        return get_policy(policy)
+    if not callable(policy):
+        raise InputError(
+            f"{policy!r} is not a policy",
+            where="policy",
+            remedy="give a label, or a function allocate(view, rates)",
+        )
+    return bind(getattr(policy, "__name__", "policy"), policy)
+
+
+def _policies(policies: Sequence[PolicyLike] | None) -> list[Policy]:
+    """Return the policies; raise `InputError` if two have the same label."""
+    chosen = [_policy(each) for each in (POLICIES if policies is None else policies)]
+    labels = [policy.label for policy in chosen]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise InputError(
+                f"policy {label!r} is given twice",
+                where="policies",
+                remedy="leave one out, or give your function another name",
+            )
+    if not chosen:
+        raise InputError("no policy", where="policies", remedy="give at least one")
+    return chosen
 
 
 def compare(
     instances: Instance | Sequence[Instance] | int | None = None,
-    policies: Sequence[str] | None = None,
+    policies: Sequence[PolicyLike] | None = None,
     *,
     workload: str | None = None,
     seed: int = 1,
@@ -107,7 +146,8 @@ def compare(
     instances
         The instances; with `workload`, how many to draw (default: 10).
     policies
-        Labels of policies; default: all.
+        Labels of policies, or functions ``allocate(view, rates)`` of your own;
+        default: all policies of penstock.
     jobs
         Number of processes.
     steady
@@ -124,13 +164,11 @@ def compare(
     else:
         source = _given(instances, settings)
         jobs = 1
-    rows = compare_policies(
-        source,
-        [get_policy(label) for label in policies or POLICIES],
-        local_executor(min(jobs, source.count)),
-        steady=steady,
-    )
-    return ComparisonResult(tuple(rows), source.instance(0), steady)
+    chosen = _policies(policies)
+    own = [policy for policy in chosen if policy.label not in (policies or POLICIES)]
+    executor = local_executor(1 if own else min(jobs, source.count))
+    rows = compare_policies(source, chosen, executor, steady=steady, own=own)
+    return ComparisonResult(tuple(rows), source.instance(0), steady, tuple(chosen))
 
 
 def _drawn(

@@ -11,9 +11,11 @@ from penstock.analysis import measure
 from penstock.experiments.output.html import html_table
 from penstock.experiments.study import Row
 from penstock.model import Instance
-from penstock.policies import RECOMMENDED, get_policy
+from penstock.policies import RECOMMENDED
+from penstock.policies.policy import Policy
 from penstock.sim import Run
 from penstock.sim import simulate as run_policy
+from penstock.units import counted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -56,7 +58,9 @@ class SimulationResult:
     def _repr_html_(self) -> str:
         rows = [("application", "yield")]
         rows += [(name, f"{reached:.4f}") for name, reached in self.yields.items()]
-        return f"<p>{escape(self.run.policy)}</p>{html_table(rows)}"
+        title = f"{self.run.policy}: MinYield {self.min_yield:.4f}, "
+        title += f"Efficiency {self.efficiency:.4f}"
+        return f"<p>{escape(title)}</p>{html_table(rows)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,8 @@ class ComparisonResult:
     first: Instance = field(repr=False)
     """The first instance."""
     steady: bool = True
+    compared: tuple[Policy, ...] = field(default=(), repr=False)
+    """The policies that were run."""
 
     @property
     def policies(self) -> list[str]:
@@ -117,8 +123,19 @@ class ComparisonResult:
             ]
         )
 
-    def plot(self) -> Figure:
-        """Draw MinYield and Efficiency of every policy, with the bound."""
+    def plot(self, width: str | float | None = None) -> Figure:
+        """Draw MinYield and Efficiency of every policy, with the bound.
+
+        With a `width`, the figure is one for a paper: "single-column" (3.33 inches),
+        "double-column" (7 inches), or inches. Its texts are 7 or 8 points, its axis is
+        not cut, and the name of the recommended policy is bold.
+        """
+        if width is not None:
+            from penstock.experiments.output.paper_chart import (  # noqa: PLC0415 - slow
+                paper_chart,
+            )
+
+            return paper_chart(self.rows, width, self.recommended)
         from penstock.experiments.output.plots import (  # noqa: PLC0415 - slow
             comparison_chart,
         )
@@ -131,10 +148,8 @@ class ComparisonResult:
 
         return timeline(
             [
-                run_policy(
-                    self.first, get_policy(label), steady=self.steady, record=True
-                )
-                for label in self.policies
+                run_policy(self.first, policy, steady=self.steady, record=True)
+                for policy in self.compared
             ]
         )
 
@@ -152,11 +167,19 @@ class ComparisonResult:
     def _repr_html_(self) -> str:
         means = self._means()
         rows = [("policy", "MinYield", "Efficiency")]
+        bounds = [row["bound"].min_yield for row in self.rows if row["bound"]]
+        if bounds:
+            rows.append(("bound", f"{sum(bounds) / len(bounds):.4f}", ""))
         rows += [
-            (policy, f"{means[policy][0]:.4f}", f"{means[policy][1]:.4f}")
+            (
+                f"{policy} (recommended)" if policy == self.recommended else policy,
+                f"{means[policy][0]:.4f}",
+                f"{means[policy][1]:.4f}",
+            )
             for policy in sorted(means, key=lambda policy: -means[policy][0])
         ]
-        return html_table(rows)
+        count = len({row["instance"] for row in self.rows})
+        return f"<p>Mean of {counted(count, 'instance')}</p>{html_table(rows)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from penstock.experiments.runners.executors import Executor, Progress
 from penstock.experiments.source import FilePoint, Source
 from penstock.experiments.study import Piece, Row, Study
 from penstock.model import Instance
+from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 from penstock.sim import Run, simulate
 
@@ -34,6 +35,8 @@ class Comparison(Study):
 
     steady: bool = True
     """True if no application may end inside the window."""
+    own: tuple[Policy, ...] = ()
+    """Policies that no registry lists, e.g. functions of a notebook."""
 
     def identity_columns(self, point: int, index: int) -> Row:
         """Return the number of the instance, and its file or None."""
@@ -67,6 +70,11 @@ class Comparison(Study):
             for index in range(self.instances)
         )
 
+    def bound_policies(self) -> list[Policy]:
+        """Return the policies, ready to run."""
+        own = {policy.label: policy for policy in self.own}
+        return [own.get(text) or get_policy(text) for text in self.policies]
+
     def name_of(self, piece: Piece) -> str:
         """Return the file, or the number of the instance."""
         return self.message_prefix(piece.point, piece.first).removesuffix(": ")
@@ -79,6 +87,7 @@ def compare(
     *,
     steady: bool = True,
     bounded: bool = True,
+    own: Sequence[Policy] = (),
     progress: Progress = lambda _done, _total, _message: None,
 ) -> list[Row]:
     """Simulate every policy on every instance; return the rows in that order.
@@ -89,6 +98,9 @@ def compare(
     ----------
     bounded
         True to compute the bound on MinYield.
+    own
+        Those of `policies` that no registry lists. The executor must run in this
+        process, because functions of a notebook cannot be sent to another one.
     progress
         Called with the number of instances done, that of all instances, and a message
         to show or "".
@@ -102,6 +114,7 @@ def compare(
         yields=True,
         seed=source.seed,
         steady=steady,
+        own=tuple(own),
     )
     pieces = list(comparison.pieces())
     rows: dict[str, list[Row]] = {}

@@ -5,7 +5,11 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -194,3 +198,62 @@ def test_every_name_is_offered() -> None:
         assert getattr(ps, name) is not None
     with pytest.raises(AttributeError):
         ps.nothing  # noqa: B018
+
+
+def _first_come(view: Any, rates: Any) -> float:
+    """Give the active applications what they can use, in their order."""
+    left = view.capacity
+    for position in range(view.n_active):
+        i = view.active[position]
+        rates[i] = min(left, view.cap[i])
+        left -= rates[i]
+    return math.inf
+
+
+def test_a_function_is_a_policy() -> None:
+    run = ps.simulate(pair(), _first_come)
+    assert run.run.policy == "_first_come"
+    assert run.yields == ps.simulate(pair(), "fcfs").yields
+    result = ps.compare([pair(), steady_three()], ["fcfs", _first_come], jobs=2)
+    assert result.policies == ["fcfs", "_first_come"]
+    assert len(result.timeline().axes) == 2
+    drawn = ps.compare(2, [_first_come], workload="synthetic", horizon=20_000.0)
+    assert drawn.recommended == "_first_come"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: ps.simulate(pair(), "fcsf"), "did you mean 'fcfs'"),
+        (
+            lambda: ps.simulate(pair(), cast(Any, 3)),
+            "3 is not a policy",
+        ),
+        (lambda: ps.compare(pair(), [_first_come, _first_come]), "given twice"),
+        (lambda: ps.compare(pair(), []), "policies: no policy"),
+        (lambda: ps.Platform("10", "1 GB/s"), "bandwidth: '10' has no unit"),
+        (lambda: ps.Application("a", 1, [("work",)]), "phases[0]: ('work',) is not"),
+        (lambda: ps.Application("a", 1, [("rest", 1)]), "unknown kind of phase 'rest'"),
+        (lambda: ps.Application("a", 1, [("io", "5 s")]), "phases[0]: unknown unit"),
+        (
+            lambda: ps.Instance(pair().platform, [], cast(Any, ("1 h",))),
+            "('1 h',) is not a window",
+        ),
+        (lambda: ps.read("/nowhere.json"), "/nowhere.json: cannot read the file"),
+    ],
+)
+def test_errors_are_those_of_the_command_line(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(ps.InputError, match=re.escape(message)) as caught:
+        call()
+    assert isinstance(caught.value, ps.PenstockError)
+    assert caught.value.remedy
+
+
+def test_a_function_that_fails_is_named() -> None:
+    def broken(view: Any, rates: Any) -> float:
+        raise KeyError("odd")
+
+    with pytest.raises(ps.PolicyError, match="broken failed at t = 2 s: KeyError"):
+        ps.simulate(pair(), broken)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import penstock as ps
 from unit.samples import app, make, pair, steady_three
 
@@ -37,3 +39,22 @@ def test_advice_in_a_notebook_is_its_words() -> None:
     advice = ps.advise(pair(), scenarios=2)
     assert advice._repr_html_().startswith("<p>")
     assert len(str(advice).splitlines()) == 1 + len(advice.reasons)
+
+
+def test_a_comparison_shows_the_bound_and_the_recommendation() -> None:
+    page = ps.compare([pair(), steady_three()], ["fcfs", "soft-deadline"])._repr_html_()
+    assert page.startswith("<p>Mean of 2 instances</p><")
+    assert "<td>bound</td>" in page
+    assert "<td>soft-deadline (recommended)</td>" in page
+
+
+def test_a_simulation_shows_its_objectives() -> None:
+    result = ps.simulate(pair(), "fcfs")
+    assert f"MinYield {result.min_yield:.4f}, Efficiency" in result._repr_html_()
+
+
+def test_imported_jobs_are_a_table() -> None:
+    source = Path(__file__).parents[3] / "examples" / "logs" / "sacct.txt"
+    page = ps.import_logs(str(source), bandwidth="10 GB/s")._repr_html_()
+    assert "<th>operations</th>" in page
+    assert "accounting" in page

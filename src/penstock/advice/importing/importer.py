@@ -12,6 +12,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
@@ -125,6 +126,17 @@ class Imported:
             self.records, platform, self.assumptions, count=count, seed=seed
         )
         return list(drawn)
+
+    def _repr_html_(self) -> str:
+        from penstock.experiments.output.html import html_table  # noqa: PLC0415 - slow
+
+        header = ("job", "detail", "nodes", "operations", "bytes")
+        rows = [
+            (j.name, j.detail, str(j.nodes), str(j.operations), f"{j.bytes_instance:g}")
+            for j in self.jobs
+        ]
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"{html_table([header, *rows])}{notes}"
 
     def document(self) -> dict[str, Any]:
         """Return the result as a JSON document."""

@@ -26,6 +26,7 @@ from penstock.sim import Run
 
 __all__ = [
     "STACK_COLOURS",
+    "ShownFigure",
     "colour_of",
     "comparison_chart",
     "legend_name",
@@ -74,6 +75,13 @@ STACK_COLOURS: Final = (
 )
 
 
+class ShownFigure(Figure):
+    """A figure that a notebook shows, without any set-up."""
+
+    def _repr_svg_(self) -> str:
+        return svg_text(self)
+
+
 def colour_of(policy: str) -> str:
     """Return the colour of the policy with this label."""
     name = name_in_label(policy)
@@ -94,7 +102,7 @@ def comparison_chart(rows: Sequence[Row]) -> Figure:
     policies = _by_min_yield(rows)
     # Facts of the instances are the same for all policies: take those of the first.
     instances = [row for row in rows if row["policy"] == policies[0]]
-    figure = Figure(figsize=(9, 0.33 * len(policies) + 1.7), layout="constrained")
+    figure = ShownFigure(figsize=(9, 0.33 * len(policies) + 1.7), layout="constrained")
     panel = figure.subplots()
     low = _lowest_shown(rows, policies)
     for line, name in enumerate(policies):
@@ -235,7 +243,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
     names = [legend_name(a.name) for a in instance.applications]
     stacked = len(names) <= _MOST_STACKED
     height = 1.6 if stacked else 0.12 * min(len(names), _MOST_NAMED) + 0.7
-    figure = Figure(figsize=(12, height * len(runs) + 1.1), layout="constrained")
+    figure = ShownFigure(figsize=(12, height * len(runs) + 1.1), layout="constrained")
     panels = figure.subplots(len(runs), 1, sharex=True, squeeze=False)[:, 0]
     drawn: Any = None
     end_s = max(float(run.ended.max()) for run in runs)
