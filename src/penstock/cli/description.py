@@ -10,6 +10,7 @@ import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -133,7 +134,9 @@ def _words(
     flag = action.option_strings[-1] if action.option_strings else value
     for key in (f"{path[-1]} {flag}", flag):
         if key in _NAMES:
-            return tuple(_NAMES[key]())
+            # Without the extra `sim`, some names are not known.
+            with suppress(ModuleNotFoundError):
+                return tuple(_NAMES[key]())
     if not re.search(r"[{|]", value):
         return ()
     return tuple(w for w in re.split(r"[{}|,]", value) if re.fullmatch("[a-z-]+", w))
