@@ -42,6 +42,9 @@ def advise_on(
     facts
         What made the document.
     """
+    instance = evidence.instances[0]
+    # First, because it may be refused.
+    placement = None if targets is None else advise_targets(instance, targets)
     doubt = evidence.uncertainty
     if uncertainty is not None:
         doubt = replace(doubt, phases=uncertainty)
@@ -50,7 +53,6 @@ def advise_on(
     recommendation = recommend(
         drawn, present.label, operations=evidence.operations, progress=progress
     )
-    instance = evidence.instances[0]
     owners = advice_for_owners(instance, get_policy(recommendation.policy))
     assumptions = [
         *evidence.notes,
@@ -59,6 +61,6 @@ def advise_on(
         "job starts up to half an iteration earlier or later.",
     ]
     document = advice_document(recommendation, owners, assumptions, facts)
-    if targets is not None:
-        document["placement"] = advise_targets(instance, targets).document()
+    if placement is not None:
+        document["placement"] = placement.document()
     return {**document}

@@ -120,6 +120,13 @@ def advise_targets(instance: Instance, count: int) -> TargetAdvice:
     on_all = PlacementPlan(
         problem, "all", "all", widths, tuple(tuple(range(n)) for n in widths)
     )
+    if not comparison.outcomes:
+        # Placements are compared until the first job ends.
+        raise InputError(
+            f"no placement can be simulated: {comparison.refusals[0].reason}",
+            where="--targets",
+            remedy="leave the option out, or give jobs of about the same length",
+        )
     plan, result = comparison.outcomes[0]
     return TargetAdvice(
         on_all=simulate_plan(on_all, policy).metrics.mean_io_slowdown,

@@ -19,6 +19,7 @@ from penstock.cli.files import (
     option_name,
 )
 from penstock.errors import InputError
+from penstock.units import parse_bandwidth
 
 if TYPE_CHECKING:
     from penstock.experiments.runners.executors import Executor
@@ -39,6 +40,7 @@ __all__ = [
     "executor_from",
     "natural",
     "positive",
+    "positive_rate",
     "seed_of",
     "source_facts",
     "source_from",
@@ -293,3 +295,14 @@ def _instances(text: str) -> int:
 def seed_of(arguments: argparse.Namespace) -> int:
     """Return the given seed, or the default."""
     return 1 if arguments.seed is None else int(arguments.seed)
+
+
+def positive_rate(text: str) -> float:
+    """Parse a positive bandwidth (bytes/s) of the command line."""
+    try:
+        rate = parse_bandwidth(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    if not rate > 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not positive")
+    return rate

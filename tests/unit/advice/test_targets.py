@@ -69,3 +69,11 @@ def test_jobs_without_io_have_no_targets() -> None:
 def test_too_many_targets_are_refused() -> None:
     with pytest.raises(InputError, match="number of storage targets"):
         advise_targets(_narrow_jobs(), 10**7)
+
+
+def test_jobs_of_very_different_lengths_are_refused() -> None:
+    """The comparison ends with the first job; the other one has not begun its I/O."""
+    short = app("short", ("io", 1.0))
+    late = app("late", ("work", 500.0), ("io", 1.0))
+    with pytest.raises(InputError, match="--targets: no placement can be simulated"):
+        advise_targets(make(short, late, window=(0.0, 1000.0)), 2)

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from penstock.cli.files import OutputFile
 from penstock.cli.live.history import ask_archive
 from penstock.cli.live.options import add_live_options, live_settings
-from penstock.cli.options import add_json_option, exclude, write_json
+from penstock.cli.options import add_json_option, exclude, positive_rate, write_json
 from penstock.units import (
     counted,
     format_bandwidth,
     format_time,
     format_volume,
-    parse_bandwidth,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +35,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", metavar="JOB", help="name of the job, or USER-ID:NAME")
     parser.add_argument(
         "--bandwidth",
+        type=positive_rate,
         metavar="RATE",
         help="bandwidth for the simulation (default: what the jobs shared)",
     )
@@ -55,7 +55,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Ask for the report; print it in words, and write the requested files."""
     from penstock.live.wire.messages import GetJobReport
 
-    bandwidth = _bandwidth(arguments.bandwidth)
+    bandwidth = arguments.bandwidth
     if arguments.line:
         exclude(arguments, ("bandwidth", "html", "json"), "--line", "leave it out")
     report = ask_archive(live_settings(arguments), GetJobReport(arguments.job))
@@ -92,12 +92,3 @@ def _line(report: JobReport) -> str:
         f"yield {job.progress_yield:.3f}, policy {job.policy}"
         + ("" if job.limit is None else f", limit {format_bandwidth(job.limit)}")
     )
-
-
-def _bandwidth(text: str | None) -> float | None:
-    from penstock.model.documents import inside
-
-    if text is None:
-        return None
-    with inside("--bandwidth: "):
-        return parse_bandwidth(text)

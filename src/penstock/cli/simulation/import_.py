@@ -18,6 +18,7 @@ from penstock.cli.options import (
     add_json_option,
     natural,
     positive,
+    positive_rate,
     write_json,
 )
 from penstock.cli.progress import work_bar
@@ -28,7 +29,6 @@ from penstock.units import (
     format_bandwidth,
     format_time,
     format_volume,
-    parse_bandwidth,
     parse_time,
 )
 
@@ -107,7 +107,7 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
         ("node-bandwidth", "a compute node (default: each job's own rate is its cap)"),
     ):
         parser.add_argument(
-            f"--{name}", type=_rate, metavar="RATE", help=f"bandwidth of {what}"
+            f"--{name}", type=positive_rate, metavar="RATE", help=f"bandwidth of {what}"
         )
     parser.add_argument(
         "--gap",
@@ -302,17 +302,6 @@ def report_skipped(skipped: Sequence[Skipped]) -> None:
 
 
 # --- Values of options ----------------------------------------------------------------
-
-
-def _rate(text: str) -> float:
-    """Parse a positive bandwidth."""
-    try:
-        rate = parse_bandwidth(text)
-    except InputError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-    if not rate > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not positive")
-    return rate
 
 
 def _gap(text: str) -> float:

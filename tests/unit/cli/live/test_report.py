@@ -48,12 +48,17 @@ def test_one_line_for_a_batch_system(
         (["b", "--line", "--json", "-"], "--json cannot be used with --line"),
         (["c"], "there is no job 'c'"),
         (["b", "--bandwidth", "1 Mb/s"], "--bandwidth"),
+        (["b", "--bandwidth", "0"], "'0' is not positive"),
     ],
 )
 def test_mistakes_get_one_message(
     folder: str, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["report", *words, "--folder", folder]) == 2
+    try:
+        status = main(["report", *words, "--folder", folder])
+    except SystemExit as error:
+        status = int(error.code or 0)
+    assert status == 2
     captured = capsys.readouterr().err
     assert message in captured
     assert len(captured.splitlines()) == 1
