@@ -97,6 +97,7 @@ bench: $(READY)  ## speed as ratios to SimPy, SimGrid and a time-stepped method
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/placement.py
 	$(BIN)/python benchmarks/qos.py
+	$(BIN)/python benchmarks/start.py
 
 clean:          ## remove what was built
 	rm -rf $(VENV) .venv-newest out build dist docs/_build docs/_generated \

@@ -34,7 +34,7 @@ def test_the_base_takes_less_than_40_megabytes(base: BaseInstall) -> None:
 @pytest.mark.parametrize(
     ("arguments", "package"),
     [
-        (["compare", EXAMPLE], "polars"),
+        (["compare", EXAMPLE], "numpy"),
         (["bound", EXAMPLE], "numpy"),
         (["generate", "synthetic"], "numpy"),
         (["advise", EXAMPLE], "numpy"),

@@ -274,3 +274,26 @@ def test_listing_the_policies_imports_nothing_heavy(arguments: list[str]) -> Non
     )
     assert done.returncode == 0, done.stderr
     assert "fcfs" in done.stdout
+
+
+_COMPARE = """
+import sys
+from penstock.cli import main
+status = main(["compare", sys.argv[1], "--policy", "fcfs", "--policy", "fair-share"])
+unused = {"scipy.special", "scipy.linalg", "polars", "matplotlib", "zmq", "asyncio"}
+unused = unused & set(sys.modules)
+sys.exit(f"status {status}, imports {unused}" if unused or status else 0)
+"""
+
+
+def test_a_comparison_imports_only_what_it_uses() -> None:
+    """Once compiled: Numba's compiler itself imports scipy.linalg."""
+    example = str(ROOT.parents[1] / "examples" / "three.json")
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", _COMPARE, example],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr

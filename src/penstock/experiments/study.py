@@ -16,10 +16,9 @@ import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import msgspec
-import polars as pl
 
 from penstock.analysis import measure, min_yield_bound
 from penstock.errors import InputError
@@ -30,6 +29,9 @@ from penstock.policies import POLICIES, get_policy
 from penstock.policies.policy import Policy
 from penstock.sim import Run, simulate
 from penstock.workloads import Workload, get_workload
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = [
     "METRICS",

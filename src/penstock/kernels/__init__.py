@@ -38,7 +38,6 @@ __all__ = [
     "Kernel",
     "Unpacker",
     "can_compile",
-    "global_names",
     "inlined",
     "interpreted",
     "is_kernel",
@@ -157,8 +156,7 @@ def is_kernel(function: object) -> bool:
     return hasattr(function, "py_func")
 
 
-def global_names(function: Any) -> set[str]:
-    """Return the names of the global variables that a function reads."""
+def _global_names(function: Any) -> set[str]:
     loads = (i for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL")
     return {i.argval for i in loads}
 
@@ -173,7 +171,7 @@ def interpreted(function: _Function) -> _Function:
     if not is_kernel(function):
         return function
     plain = cast(Any, function).py_func
-    called = {name: plain.__globals__.get(name) for name in global_names(plain)}
+    called = {name: plain.__globals__.get(name) for name in _global_names(plain)}
     twins = {name: interpreted(g) for name, g in called.items() if is_kernel(g)}
     twin = FunctionType(
         plain.__code__,

@@ -21,9 +21,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.core.caching import FunctionCache
 from numba.core.registry import cpu_target
+from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
 
-from penstock.kernels import global_names, is_kernel, kinds
+from penstock.kernels import is_kernel, kinds
 
 __all__ = [
     "MachineCode",
@@ -68,9 +69,14 @@ class _KernelCache(FunctionCache):
 
         A cache that names a class that no longer exists, because it was written by
         another version of penstock, is emptied.
+
+        RATIONALE: Numba's own method first imports all that a function might be
+        compiled from, `scipy.linalg` among it, which takes 0.3 s. Machine code needs
+        only Numba's memory manager.
         """
+        rtsys.initialize(target_context)
         try:
-            return super().load_overload(sig, target_context)
+            return self._load_overload(sig, target_context)
         except (AttributeError, ImportError):
             self.flush()
             return None
@@ -97,7 +103,8 @@ def _helper_digest(function: Any) -> str:
     while waiting:
         plain = waiting.pop()
         files.add(plain.__code__.co_filename)
-        for name in global_names(plain):
+        # With the names of attributes, which do no harm: dis would take 0.1 s.
+        for name in plain.__code__.co_names:
             value = plain.__globals__.get(name)
             if is_kernel(value) and cast(Any, value).py_func not in seen:
                 seen.add(cast(Any, value).py_func)

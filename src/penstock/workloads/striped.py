@@ -35,7 +35,6 @@ from typing import ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.random import Generator, SeedSequence, default_rng
-from scipy.special import lambertw
 
 from penstock.errors import InputError
 from penstock.model import Application, Instance, Problem, Window
@@ -168,6 +167,8 @@ def largest_ratio(stress: float) -> float:
     With u = 1 + b the equation is -c u exp(-c u) = -c exp(-c). Its solution on the
     branch W_-1 is u = -W(-c exp(-c)) / c; the branch W_0 gives u = 1, that is b = 0.
     """
+    from scipy.special import lambertw  # noqa: PLC0415 - slow to import
+
     bound = float(-lambertw(-stress * np.exp(-stress), -1).real / stress) - 1.0
     # Near the branch point, 1 - c < 1e-4, SciPy returns -1 or nan. The error of the
     # mean stress is then less than 5e-5.
