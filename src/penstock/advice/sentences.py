@@ -95,7 +95,7 @@ def _room(recommendation: Recommendation) -> str:
     """Return what is possible at most: the bound."""
     room = recommendation.bound - recommendation.present.min_yield
     if room < WORTHWHILE:
-        return "No policy can gain more than 1 point: the jobs need all they get."
+        return "No policy can gain more than 1 point."
     return f"No policy can gain more than {_points(room)} at this load."
 
 
