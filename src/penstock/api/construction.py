@@ -28,7 +28,7 @@ def Platform(
 ) -> model.Platform:
     """Return a platform: storage of a bandwidth, and nodes of a bandwidth each.
 
-    >>> Platform("200 GB/s", node_bandwidth="1 GB/s").bandwidth
+    >>> ps.Platform("200 GB/s", node_bandwidth="1 GB/s").bandwidth
     200000000000.0
     """
     return model.Platform(
@@ -48,6 +48,10 @@ def Application(
     """Return an application with phases ``[("work", "1 h"), ("io", "2 TB"), ...]``.
 
     `rest` are other fields of `penstock.model.Application`, e.g. ``user="ann"``.
+
+    >>> fusion = ps.Application("fusion", nodes=8, phases=[("work", "1 h"), ("io", 5)])
+    >>> fusion.phases()
+    [('work', 3600.0), ('io', 5.0)]
     """
     return model.Application.from_phases(
         name,
@@ -77,7 +81,13 @@ def Instance(
     applications: Iterable[model.Application],
     window: tuple[Quantity, Quantity],
 ) -> model.Instance:
-    """Return an instance; the window is what is measured."""
+    """Return an instance; the window is what is measured.
+
+    >>> platform = ps.Platform("10 GB/s", node_bandwidth="1 GB/s")
+    >>> genome = ps.Application("genome", 4, [("work", "2 min"), ("io", "90 GB")] * 9)
+    >>> ps.Instance(platform, [genome], window=("0 s", "20 min")).window.end
+    1200.0
+    """
     if isinstance(window, str) or len(window) != 2:
         raise InputError(
             f"{window!r} is not a window",

@@ -22,7 +22,7 @@ from penstock.experiments.placing import PlacementPlan, make_plan
 from penstock.experiments.runners.executors import local_executor
 from penstock.experiments.source import Source, read_input
 from penstock.experiments.study import Point
-from penstock.model import Instance, Problem
+from penstock.model import Instance, Problem, read_problem
 from penstock.placement import get_allocation, get_placement, placement_for
 from penstock.policies import POLICIES, get_policy
 from penstock.policies.policy import Policy, bind
@@ -70,7 +70,11 @@ class _OneInstance:
 
 
 def read(path: str) -> Instance:
-    """Read an instance file."""
+    """Read an instance file.
+
+    >>> round(ps.read("examples/three.json").pressure(), 3)
+    0.711
+    """
     document = read_input(str(path))
     if isinstance(document, dict):
         raise InputError("this is a result, not an instance", where=str(path))
@@ -78,7 +82,12 @@ def read(path: str) -> Instance:
 
 
 def workload(name: str, **settings: float | str) -> Workload:
-    """Return a workload; ``.instance(seed=1, index=0)`` draws an instance of it."""
+    """Return a workload; ``.instance(seed=1, index=0)`` draws an instance of it.
+
+    >>> small = ps.workload("synthetic", applications=6, horizon=20_000)
+    >>> len(small.instance(seed=1, index=0).applications)
+    6
+    """
     return get_workload(name, [f"{key}={value}" for key, value in settings.items()])
 
 
@@ -90,6 +99,10 @@ def simulate(
     The policy is a label, e.g. ``"set-10:period=given"``, or a function
     ``allocate(view, rates)`` of your own. With `steady`, it is an error that an
     application ends inside the window.
+
+    >>> three = ps.read("examples/three.json")
+    >>> round(ps.simulate(three, "soft-deadline").min_yield, 3)
+    0.899
     """
     chosen = _policy(policy)
     return SimulationResult(run_policy(instance, chosen, steady=steady, record=True))
@@ -140,6 +153,10 @@ def compare(
 
     ``compare(instance)``, ``compare([one, two], policies=["fcfs"])`` or
     ``compare(workload="synthetic", pressure=0.8, instances=10, seed=1)``.
+
+    >>> three = ps.read("examples/three.json")
+    >>> ps.compare(three, ["fair-share", "soft-deadline"]).recommended
+    'soft-deadline'
 
     Parameters
     ----------
@@ -196,14 +213,26 @@ def _given(
 
 
 def bound(instance: Instance) -> Bound:
-    """Return the MinYield that no scheduler can exceed."""
+    """Return the MinYield that no scheduler can exceed.
+
+    >>> round(ps.bound(ps.read("examples/three.json")).min_yield, 3)
+    0.968
+    """
     return min_yield_bound(instance)
 
 
 def place(
-    problem: Problem, allocation: str = "t-cpu", placement: str | None = None
+    problem: Problem | str, allocation: str = "t-cpu", placement: str | None = None
 ) -> PlacementPlan:
-    """Choose how many and which storage targets every application gets."""
+    """Choose how many and which storage targets every application gets.
+
+    The problem is one of `penstock.model`, or the name of its file.
+
+    >>> ps.place("examples/problem.json").allocation
+    (6, 4, 3, 5, 1, 1, 1, 1)
+    """
+    if isinstance(problem, str):
+        problem = read_problem(problem)
     placer = placement or placement_for(allocation)
     return make_plan(problem, get_allocation(allocation), get_placement(placer))
 
@@ -216,7 +245,12 @@ def import_logs(
     align: bool = False,
     **options: Any,
 ) -> Imported:
-    """Make an instance of logs; ``.instance`` is the instance, ``.jobs`` the jobs."""
+    """Make an instance of logs; ``.instance`` is the instance, ``.jobs`` the jobs.
+
+    >>> logs = ps.import_logs("examples/logs/sacct.txt", bandwidth="10 GB/s")
+    >>> [job.name for job in logs.jobs]
+    ['climate-811', 'fusion-812']
+    """
     assumptions = Assumptions(
         bandwidth=_rate(bandwidth), node_bandwidth=_rate(node_bandwidth), align=align
     )
@@ -238,6 +272,9 @@ def advise(
 
     `now` is the policy in use. None: that of the last past job of penstock, else
     fair-share, which is what storage does without control.
+
+    >>> ps.advise(ps.read("examples/three.json"), now="fair-share", scenarios=4).policy
+    'soft-deadline'
     """
     if isinstance(evidence, Imported):
         found = of_logs(evidence, scenarios, seed)

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import doctest
 import inspect
 import json
 import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, cast
 
 import pytest
 
 import penstock as ps
+from penstock.api import construction, functions
 from penstock.cli import main
 from penstock.errors import InputError
 from penstock.model import Problem, write_instance
@@ -257,3 +260,14 @@ def test_a_function_that_fails_is_named() -> None:
 
     with pytest.raises(ps.PolicyError, match="broken failed at t = 2 s: KeyError"):
         ps.simulate(pair(), broken)
+
+
+@pytest.mark.parametrize("module", [construction, functions])
+def test_examples_of_docstrings(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[3])
+    result = doctest.testmod(module, extraglobs={"ps": ps})
+    public = [name for name in module.__all__ if callable(getattr(module, name))]
+    assert result.failed == 0
+    assert result.attempted >= len(public)
