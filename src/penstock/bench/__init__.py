@@ -101,6 +101,17 @@ class Measurement:
         """Return True if the goal is reached or there is none."""
         return self.least <= self.value <= self.most
 
+    @property
+    def goal(self) -> str:
+        """The goal in words; empty if there is none."""
+        if not self.has_goal:
+            return ""
+        if self.most == inf:
+            return f"at least {self.least:g}"
+        if self.least == -inf:
+            return f"at most {self.most:g}"
+        return f"{self.least:g} to {self.most:g}"
+
 
 def measure(name: str, settings: BenchSettings) -> Iterator[Measurement]:
     """Run a benchmark; yield each measurement as soon as it is taken."""

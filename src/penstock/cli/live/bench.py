@@ -191,18 +191,10 @@ def print_measurement(measurement: Measurement) -> None:
         f"{part} {value:.4f}" for part, value in measurement.parts.items()
     )
     note = f"  ({parts})" if parts else ""
-    note += "" if measurement.is_reached else f"  (goal: {_goal(measurement)})"
+    note += "" if measurement.is_reached else f"  (goal: {measurement.goal})"
     value, unit = measurement.value, measurement.unit
     sys.stdout.write(f"{value:12.4g} {unit:6} {measurement.name}{note}\n")
     sys.stdout.flush()
-
-
-def _goal(measurement: Measurement) -> str:
-    """Return the goal of a measurement in words."""
-    low, high = measurement.least, measurement.most
-    if high == float("inf"):
-        return f"at least {low:g}"
-    return f"at most {high:g}" if low == -float("inf") else f"{low:g} to {high:g}"
 
 
 def _document(
@@ -222,7 +214,7 @@ def _document(
                     "value": measurement.value,
                     "unit": measurement.unit,
                     **({"parts": dict(measurement.parts)} if measurement.parts else {}),
-                    **({"goal": _goal(measurement)} if measurement.has_goal else {}),
+                    **({"goal": measurement.goal} if measurement.has_goal else {}),
                     "reached": measurement.is_reached,
                 }
                 for measurement in measurements

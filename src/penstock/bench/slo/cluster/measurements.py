@@ -54,7 +54,8 @@ def measure_cluster(settings: BenchSettings) -> Iterator[Measurement]:
     by_name = {scene.name: scene for scene in scenes(scale)}
     spec = ClusterSpec(SERVERS, NODES, _LINK, mount_options=_MOUNT_OPTIONS)
     words = ["quick" if settings.quick else "full"]
-    results = []
+    results: list[SceneResult] = []
+    taken: list[Measurement] = []
     for line in run_module(spec, "penstock.bench.slo.cluster.nodes", words):
         done = msgspec.convert(line, SceneAnswers)
         scene, capacity = by_name[done.scene], done.capacity_bytes_per_s
@@ -63,9 +64,11 @@ def measure_cluster(settings: BenchSettings) -> Iterator[Measurement]:
             continue
         result = result_of(scene, capacity, done.live, done.simulated)
         results.append(result)
-        yield from measurements_of(result, has_goals=not settings.quick)
+        for measurement in measurements_of(result, has_goals=not settings.quick):
+            taken.append(measurement)
+            yield measurement
     if settings.output is not None:
-        save(settings.output, results, settings.provenance)
+        save(settings.output, results, taken, settings.provenance)
 
 
 def measurements_of(

@@ -21,11 +21,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogFormatter
 
+from penstock.bench import Measurement
 from penstock.bench.slo.cluster.results import SceneResult, SceneRun
 from penstock.bench.slo.cluster.scenes import WINDOW_S
 from penstock.files import replacing
 
-__all__ = ["save", "table"]
+__all__ = ["goal_table", "save", "table"]
 
 #: First and second application of a scene.
 _COLOURS: Final = ("#0072b2", "#d55e00")
@@ -34,10 +35,14 @@ _ROW_INCHES: Final = 0.28
 _HEADER: Final = (
     "| scene | application | promised | live | simulated | p95 live | p95 simulated |"
 )
+_GOAL_HEADER: Final = "| measured | value | goal | outcome |"
 
 
 def save(
-    folder: Path, results: Sequence[SceneResult], provenance: Mapping[str, Any]
+    folder: Path,
+    results: Sequence[SceneResult],
+    measurements: Sequence[Measurement],
+    provenance: Mapping[str, Any],
 ) -> None:
     """Write ``slo-cluster.json``, ``slo-cluster.md`` and ``slo-cluster.svg``."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +56,7 @@ def save(
     with replacing(folder / "slo-cluster.json") as stream:
         stream.write(data + b"\n")
     with replacing(folder / "slo-cluster.md") as stream:
-        stream.write(table(results).encode())
+        stream.write(f"{table(results)}\n{goal_table(measurements)}".encode())
     with replacing(folder / "slo-cluster.svg") as stream:
         _plot(results).savefig(stream, format="svg")
 
@@ -99,6 +104,21 @@ def table(results: Sequence[SceneResult]) -> str:
                 *map(_milliseconds, (live.p95_s, simulated.p95_s)),
             ]
             lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def goal_table(measurements: Sequence[Measurement]) -> str:
+    """Return all measurements with a goal as a table (Markdown), and how many miss."""
+    aimed = [measurement for measurement in measurements if measurement.has_goal]
+    missed = sum(not measurement.is_reached for measurement in aimed)
+    lines = [_GOAL_HEADER, "|---" * (_GOAL_HEADER.count("|") - 1) + "|"]
+    for measurement in aimed:
+        value = f"{measurement.value:.4g} {measurement.unit}".strip()
+        outcome = "reached" if measurement.is_reached else "missed"
+        lines.append(
+            f"| {measurement.name} | {value} | {measurement.goal} | {outcome} |"
+        )
+    lines += ["", f"{len(aimed) - missed} of {len(aimed)} goals are reached."]
     return "\n".join(lines) + "\n"
 
 

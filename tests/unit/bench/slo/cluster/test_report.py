@@ -6,7 +6,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from penstock.bench.slo.cluster.report import save, table
+from penstock.bench import Measurement
+from penstock.bench.slo.cluster.report import goal_table, save, table
 from penstock.bench.slo.cluster.results import SceneResult, result_of
 from penstock.bench.slo.cluster.scenes import (
     SIZE_BYTES,
@@ -31,7 +32,9 @@ def result(name: str) -> SceneResult:
 
 
 def test_scenes_are_written_and_plotted(tmp_path: Path) -> None:
-    save(tmp_path / "out", [result("one"), result("two")], {"version": "1"})
+    results = [result("one"), result("two")]
+    taken = [Measurement("shares", 1.5, "", 0.97)]
+    save(tmp_path / "out", results, taken, {"version": "1"})
     document = json.loads((tmp_path / "out" / "slo-cluster.json").read_text())
     one, two = document["scenes"]
     assert (one["name"], two["name"]) == ("one", "two")
@@ -41,7 +44,21 @@ def test_scenes_are_written_and_plotted(tmp_path: Path) -> None:
     assert [group["node"] for group in one["groups"]] == [1, 2]
     svg = (tmp_path / "out" / "slo-cluster.svg").read_text()
     assert svg.startswith("<?xml")
-    assert (tmp_path / "out" / "slo-cluster.md").read_text().count("| one |") == 2
+    text = (tmp_path / "out" / "slo-cluster.md").read_text()
+    assert text.count("| one |") == 2
+    assert text.endswith("\n1 of 1 goals are reached.\n")
+
+
+def test_goals_are_reached_or_missed() -> None:
+    taken = [
+        Measurement("shares", 0.9, "", 0.97, 1.03),
+        Measurement("windows", 96.0, "%", 95.0),
+        Measurement("without a goal", 1.0, "s"),
+    ]
+    lines = goal_table(taken).splitlines()
+    assert lines[2] == "| shares | 0.9 | 0.97 to 1.03 | missed |"
+    assert lines[3] == "| windows | 96 % | at least 95 | reached |"
+    assert lines[4:] == ["", "1 of 2 goals are reached."]
 
 
 def test_the_table_has_a_row_per_application_in_megabytes_and_milliseconds() -> None:
