@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.qos import SCHEDULERS, Guarantees, Request, Slo, get_scheduler
-from penstock.qos.promises import THINK_S
+from penstock.qos.interface import THINK_S
 from penstock.sim.requests import Exchange, RequestRun, simulate_requests
 from penstock.sim.requests_server import ServerSpec
 from penstock.workloads.clients import MB, Clients, saturating, steady

@@ -10,10 +10,10 @@ A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
 or install it under the entry-point group ``penstock.schedulers``.
 
 Files: `interface` (requests, SLOs, guarantees), `state` (columns), `scheduler` (runs
-kernels), `remote_service` (several servers), `credit`, `credit_stage` and
-`credit_front` (several client nodes, caps), the schedulers `fifo`, `sfq`, `edf` and
-`two_level`, and the parts of `two_level`: `promises`, `late_aware`, `feedback` and
-`saturation`.
+kernels), `remote_service` (several servers), `credit`, `credit_storages`,
+`credit_stage` and `credit_front` (several client nodes, caps), the schedulers `fifo`,
+`sfq`, `edf` and `two_level`, and the parts of `two_level`: `promises`, `holding`,
+`late_aware`, `feedback` and `saturation`.
 """
 
 from __future__ import annotations

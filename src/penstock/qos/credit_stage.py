@@ -23,6 +23,7 @@ from typing import Final
 
 from penstock.columns import add_to_set, append_to_list, pop_from_list, remove_from_set
 from penstock.kernels import kernel, part
+from penstock.qos.interface import THINK_S
 from penstock.qos.state import (
     APPLICATIONS,
     HELD,
@@ -37,7 +38,6 @@ from penstock.qos.state import (
 __all__ = [
     "BURST_S",
     "MIN_BYTES_PER_S",
-    "THINK_S",
     "finish_request",
     "next_passed",
     "passes",
@@ -49,8 +49,6 @@ __all__ = [
 BURST_S: Final = 0.05
 #: Least rate: even the smallest gives a request a time at which it passes.
 MIN_BYTES_PER_S: Final = 1.0
-#: A pause between an answer and the next request counts as busy up to this (s).
-THINK_S: Final = 0.002
 #: The level may be below 0 by this time (s) of the rate, for the rounding of the clock.
 _TOLERANCE_S: Final = 1e-6
 

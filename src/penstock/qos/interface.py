@@ -13,7 +13,7 @@ Guarantees. Every scheduler has an attribute ``guarantees``; the conformance sui
 scheduler does not promise it, not that it never happens. All schedulers must also keep
 these rules: every request is sent exactly once; no request starves (each is sent after
 a bounded time, however long others issue requests); and work is conserved: the storage
-is never idle while requests wait, except for at most `penstock.qos.promises.THINK_S`
+is never idle while requests wait, except for at most `THINK_S`
 after an answer to an application that is short of its promise.
 """
 
@@ -31,6 +31,7 @@ __all__ = [
     "KINDS",
     "MIN_COST_BYTES",
     "PERCENTILE",
+    "THINK_S",
     "ApplicationUse",
     "CreditScheduler",
     "Guarantees",
@@ -48,6 +49,9 @@ Kind: TypeAlias = Literal["read", "write", "sync", "metadata"]
 KINDS: Final[tuple[Kind, ...]] = ("read", "write", "sync", "metadata")
 #: Minimum cost of a request, so that empty and failed requests are not free.
 MIN_COST_BYTES: Final = 4096
+#: Longest time between an answer and the next request of a process that only waits for
+#: answers (s).
+THINK_S: Final = 0.002
 #: The percentile of the response times that an SLO bounds.
 PERCENTILE: Final = 0.95
 #: The SLO of every application where no SLOs are given: all applications are equal.
@@ -155,7 +159,7 @@ class Guarantees:
     promises: bool = False
     """An application that always has a request, waiting or at the storage, gets at
     least its throughput t_i, if the t_i add up to at most the capacity. It is up to the
-    application to issue a request within `penstock.qos.promises.THINK_S` of an
+    application to issue a request within `THINK_S` of an
     answer."""
     shares: bool = False
     """Applications that always have requests waiting are served in proportion to their

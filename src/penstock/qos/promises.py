@@ -24,18 +24,8 @@ Why an application that always has a request here gets t_i if sum t_i <= capacit
 clock stands still unless it is served, and it goes before every request that is beyond
 a promise. Requests within promises need at most sum t_i, so they find bandwidth.
 
-Held requests. An application with few processes may have all its requests at the
-storage, where those of others are in front. It is *short* if it has had requests for
-`BUSY_S`, and is owed more than 0.1 s of its promise and more than two requests; then
-until it is owed nothing. Meanwhile requests beyond a promise are held while it has a
-request at the storage, and for at most `THINK_S` after its last answer, in which a
-blocking process issues the next request. This is the only time in which the storage can
-be idle although requests wait.
-An application that cannot use the favour (its own processes are too slow) must not hold
-others for ever: if it gains less than half of its promise in `TRIAL_S`, nothing is held
-for it during `PAUSE_S`.
-
-While s < 1 late requests go last (`penstock.qos.late_aware`).
+Requests beyond a promise may be held for an application with few requests
+(`penstock.qos.holding`). While s < 1 late requests go last (`penstock.qos.late_aware`).
 
 Source: not in two-level scheduling, whose credit is common to all applications and goes
 to the one with most requests.
@@ -54,12 +44,13 @@ from penstock.columns import (
     remove_from_set,
 )
 from penstock.kernels import part
+from penstock.qos.holding import is_held, is_short_of_capacity
+from penstock.qos.interface import THINK_S
 from penstock.qos.late_aware import LAG_S, has_requests, move_late, take_request, yields
 from penstock.qos.sfq import charge, start_tags, take_delay_bytes
 from penstock.qos.state import (
     APPLICATIONS,
     CAPACITY_OVER_PROMISES,
-    HOLD_UNTIL_S,
     RIVALS_UNTIL_S,
     VIRTUAL_TIME,
     SchedulerState,
@@ -68,10 +59,6 @@ from penstock.qos.state import (
 )
 
 __all__ = [
-    "BUSY_S",
-    "PAUSE_S",
-    "THINK_S",
-    "TRIAL_S",
     "count_remote_service",
     "has_rivals",
     "pop_request",
@@ -80,23 +67,10 @@ __all__ = [
     "set_capacity",
 ]
 
-#: Longest time between an answer and the next request of a process that only waits for
-#: answers (s).
-THINK_S: Final = 0.002
-#: An application wants more service if it has had requests for this time (s).
-BUSY_S: Final = 0.2
-#: Time in which an application must gain from requests that are held for it (s).
-TRIAL_S: Final = 2.0
-#: After a trial without gain nothing is held for the application for this time (s).
-PAUSE_S: Final = 16.0
-#: An application is short if it is owed more than this (s) and more than two requests.
-_SHORT_S: Final = 0.1
 #: Promises are kept with this margin, if the storage has it.
 _MARGIN: Final = 1.01
 #: The capacity is enough if it is this fraction of the sum of the throughputs.
 _ENOUGH: Final = 0.95
-#: Least gain in a trial, as a fraction of the promise.
-_MIN_GAIN: Final = 0.5
 
 
 @part
@@ -111,12 +85,6 @@ def _yielding(state: SchedulerState) -> Heap:
     return Heap(state.by_owed, state.owed_place, state.start_tag, state.number)
 
 
-@part
-def _is_short_of_capacity(state: SchedulerState) -> bool:
-    """Return True if s < 1: the storage cannot keep all promises."""
-    return state.value[CAPACITY_OVER_PROMISES] < 1.0
-
-
 # --- Arrivals, completions and reports --------------------------------------------
 
 
@@ -129,7 +97,7 @@ def push_request(state: SchedulerState, i: int, slot: int, now: float) -> None:
         remove_from_set(state.unqueued, state.unqueued_place, i)
         if state.at_storage[i] == 0 and now >= state.completed_s[i] + THINK_S:
             state.busy_since_s[i] = now
-            saved_s = 0.0 if _is_short_of_capacity(state) else LAG_S
+            saved_s = 0.0 if is_short_of_capacity(state) else LAG_S
             state.promise_s[i] = max(state.promise_s[i], now - saved_s)
         start_tag = _backlogged_start_tag(state, i, now)
         state.start_tag[i] = max(state.value[VIRTUAL_TIME], start_tag)
@@ -161,12 +129,6 @@ def has_rivals(state: SchedulerState, now: float) -> bool:
     return now < state.value[RIVALS_UNTIL_S]
 
 
-@part
-def _is_active(state: SchedulerState, i: int, now: float) -> bool:
-    """Return True if `i` has a request at the storage or will issue one soon."""
-    return state.at_storage[i] > 0 or now < state.completed_s[i] + THINK_S
-
-
 # --- Order ------------------------------------------------------------------------
 
 
@@ -176,7 +138,7 @@ def pop_request(state: SchedulerState, now: float, room: bool) -> int:  # noqa: 
 
     Without `room` only requests within a promise may go.
     """
-    if _is_short_of_capacity(state):
+    if is_short_of_capacity(state):
         i = _next_late_last(state, now, room)
     else:
         i = _next_promised(state, now)
@@ -200,7 +162,7 @@ def _next_by_tag(state: SchedulerState, now: float) -> int:
     if state.by_tag[0] == 0:
         return _next_yielding(state, now)
     i = state.by_tag[1]
-    return -1 if _is_held(state, i, now) else i
+    return -1 if is_held(state, i, now) else i
 
 
 @part
@@ -212,7 +174,7 @@ def _next_late_last(state: SchedulerState, now: float, room: bool) -> int:  # no
     i = _next_owed(state)
     while i < 0 and state.by_tag[0] > 0:
         first = state.by_tag[1]
-        if _is_held(state, first, now) if room else state.promise_s[first] > now:
+        if is_held(state, first, now) if room else state.promise_s[first] > now:
             return -1
         if not _begins_to_yield(state, first, now):
             i = first
@@ -258,7 +220,7 @@ def _next_yielding(state: SchedulerState, now: float) -> int:
         i = state.by_owed[position]
         if best < 0 or _is_preferred(state, i, best):
             best = i
-    if best >= 0 and _is_held(state, best, now):
+    if best >= 0 and is_held(state, best, now):
         return -1
     return best
 
@@ -300,7 +262,7 @@ def set_capacity(state: SchedulerState, over_promises: float, now: float) -> Non
 @part
 def _take(state: SchedulerState, i: int, now: float) -> int:
     """Remove, charge and return the next request of application `i`."""
-    slot = take_request(state, i, now, _is_short_of_capacity(state))
+    slot = take_request(state, i, now, is_short_of_capacity(state))
     charge(state, i, slot)
     state.at_storage[i] += 1
     if state.promise_s[i] <= now:
@@ -323,7 +285,7 @@ def _enter(state: SchedulerState, i: int) -> None:
     heap_remove(_yielding(state), i)
     state.number[i] = next_number(state)
     heap_put(start_tags(state), i)
-    if _is_short_of_capacity(state):
+    if is_short_of_capacity(state):
         heap_remove(_promises(state), i)
     else:
         state.promise_key[i] = state.promise_s[i]
@@ -347,70 +309,3 @@ def _backlogged_start_tag(state: SchedulerState, i: int, now: float) -> float:
     most_s = max(state.promise_s[i], now + LAG_S)
     state.promise_s[i] = min(moved_s, most_s)
     return state.finish_tag[i] + delay_bytes / state.weight[i]
-
-
-# --- Held requests ----------------------------------------------------------------
-
-
-@part
-def _is_held(state: SchedulerState, i: int, now: float) -> bool:
-    """Return True if the next request of `i` waits for another application."""
-    held = False
-    if state.unqueued[0] > 0 and not _is_short_of_capacity(state):
-        held = _waits_for_short(state, now)
-    if held and state.promise_s[i] > now:
-        _hold_until(state, state.promise_s[i])
-    return held
-
-
-@part
-def _waits_for_short(state: SchedulerState, now: float) -> bool:
-    """Return True if an application with requests at the storage is short."""
-    held = False
-    for position in range(state.unqueued[0], 0, -1):
-        i = state.unqueued[position]
-        if not _is_active(state, i, now):
-            remove_from_set(state.unqueued, state.unqueued_place, i)
-        elif _is_short(state, i, now) and _helps(state, i, now):
-            held = True
-            if state.at_storage[i] == 0:
-                _hold_until(state, state.completed_s[i] + THINK_S)
-    return held
-
-
-@part
-def _hold_until(state: SchedulerState, time_s: float) -> None:
-    """Let held requests be tried again at a time, or earlier."""
-    state.value[HOLD_UNTIL_S] = min(state.value[HOLD_UNTIL_S], time_s)
-
-
-@part
-def _is_short(state: SchedulerState, i: int, now: float) -> bool:
-    """Return True if `i` is owed much, or was and still is owed."""
-    if now < state.busy_since_s[i] + BUSY_S:
-        return False
-    least_s = max(_SHORT_S, 2 * state.last_cost_bytes[i] / state.weight[i])
-    if state.short[i]:
-        least_s = 0.0
-    state.short[i] = now - state.promise_s[i] > least_s
-    return state.short[i] > 0
-
-
-@part
-def _helps(state: SchedulerState, i: int, now: float) -> bool:
-    """Return False if `i` does not gain from the requests that are held for it."""
-    if now < state.pause_until_s[i]:
-        return False
-    length_s = now - state.trial_since_s[i]
-    is_tried = now - state.favoured_s[i] <= TRIAL_S
-    if not is_tried or length_s > TRIAL_S:
-        gain_s = state.finish_tag[i] - state.trial_tag[i]
-        state.trial_since_s[i] = now
-        state.trial_tag[i] = state.finish_tag[i]
-        share = min(1.0, state.value[CAPACITY_OVER_PROMISES])
-        if is_tried and gain_s < _MIN_GAIN * share * length_s:
-            state.pause_until_s[i] = now + PAUSE_S
-            state.short[i] = 0
-            state.promise_s[i] = max(state.promise_s[i], now)
-    state.favoured_s[i] = now
-    return now >= state.pause_until_s[i]

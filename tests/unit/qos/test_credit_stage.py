@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from penstock.qos import CreditScheduler, Request, get_scheduler
 from penstock.qos.credit_front import with_credit
-from penstock.qos.credit_stage import BURST_S, THINK_S
+from penstock.qos.credit_stage import BURST_S
+from penstock.qos.interface import THINK_S
 from penstock.qos.state import RIVALS_UNTIL_S
 from penstock.qos.two_level import TwoLevel
 
