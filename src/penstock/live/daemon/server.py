@@ -82,7 +82,7 @@ async def serve(
         for folder in (home, own_folder(home / "pages")):
             folder.chmod(folder_mode)
         agent = await _start_parts(settings, home, stack)
-        await stack.enter_async_context(local_socket(settings, agent))
+        await stack.enter_async_context(local_socket(settings, agent, agent.budgets))
         stack.callback(agent.close)
         agent.start()
         # Objects that exist now live as long as the daemon: collections skip them.

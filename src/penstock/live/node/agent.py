@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
+import resource
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -31,8 +31,10 @@ from typing import Final, TypeVar
 from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.node.bell import Bell
 from penstock.live.node.bells import Bells
+from penstock.live.node.budgets import Budgets, Holding, Spending
 from penstock.live.node.file_system import storage_name
 from penstock.live.node.local_job import JobNote, LocalJob
+from penstock.live.node.processes import WatchedProcesses
 from penstock.live.node.shared_file import SharedFileError
 from penstock.live.staging.drainers import Sweeper, left_behind
 from penstock.live.wire.frames import Peer, WarningLog
@@ -53,6 +55,7 @@ from penstock.live.wire.messages import (
     Reply,
     RequestReport,
     SetPolicy,
+    ThrottledUser,
     ToAgent,
     UserReply,
     UserRequest,
@@ -74,8 +77,19 @@ _UPDATE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 30.0
 #: Most jobs in one report; to read their counters takes 40 us each.
 _MOST_AT_ONCE: Final = 100
+#: How long the report of a job is put off if its user is over budget (s).
+_PUT_OFF_S: Final = 0.1
+#: What a request costs of its user's budget for messages: a new job, and each job of
+#: the user in a status. Any other message costs 1.
+_NEW_JOB_COST: Final = 4.0
+_LISTED_JOB_COST: Final = 0.2
 
 _T = TypeVar("_T")
+
+
+def _descriptors() -> int:
+    """Return how many files this process can open."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 class Agent:
@@ -95,6 +109,8 @@ class Agent:
         journals behind.
     clock
         Returns the monotonic time (s).
+    budgets
+        What each user may take of the agent.
     """
 
     def __init__(
@@ -103,11 +119,16 @@ class Agent:
         send: Callable[[FromAgent], None],
         journals: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
+        budgets: Budgets | None = None,
     ) -> None:
         self._folder = folder
         self._send = send
         self._journals = journals
         self._clock = clock
+        self.budgets = budgets or Budgets(_descriptors())
+        """What each user may take of the agent."""
+        #: Who was over budget at the last heartbeat.
+        self._throttled: list[ThrottledUser] = []
         #: Job key -> job.
         self._jobs: dict[str, LocalJob] = {}
         self._bells = Bells(folder, self._on_ring)
@@ -116,10 +137,7 @@ class Agent:
         self._due: list[tuple[float, str]] = []
         #: Jobs that were reported since the last measurement of bypassed control.
         self._to_measure: set[str] = set()
-        #: pidfd of a process -> key of its job.
-        self._pidfds: dict[int, str] = {}
-        #: Processes without a pidfd, with the keys of their jobs.
-        self._unwatched: list[tuple[str, int]] = []
+        self._processes = WatchedProcesses(self.budgets, self._note_end)
         #: Number of a forwarded request -> its reply.
         self._replies: dict[int, asyncio.Future[Reply]] = {}
         self._request_numbers = count()
@@ -162,20 +180,18 @@ class Agent:
             self._release(job)
             return
         self._jobs[job.key] = job
+        self.budgets.keep(note.user, Holding.JOBS)
         _LOG.info("job %s continues", job.key)
         for pid in list(note.processes):
-            self._watch_process(job, pid)
+            self._processes.add(job.key, note.user, pid)
 
     def close(self) -> None:
         """Leave the jobs without a limit; a later agent may reopen their pages."""
         self._bells.close()
         for job in self._jobs.values():
             job.close()
-        for descriptor in self._pidfds:
-            self._loop.remove_reader(descriptor)
-            os.close(descriptor)
+        self._processes.close()
         self._jobs.clear()
-        self._pidfds.clear()
         self._bypass_thread.shutdown(cancel_futures=True)
         self._sweeper.close()
 
@@ -195,7 +211,10 @@ class Agent:
             self.last_job_s = now_s
 
     def _maintain_jobs(self, now_s: float) -> None:
-        self._retry_watches()
+        self._processes.retry(self._jobs)
+        for user, times in self._bells.take_late_posts().items():
+            self.budgets.refuse(user, Spending.POSTS, now_s, times)
+        self._throttled = self.budgets.throttled(now_s)
         for job in [job for job in self._jobs.values() if job.is_over]:
             self._remove(job)
         self._renew(now_s)
@@ -218,14 +237,20 @@ class Agent:
         """Return the jobs that are due until then, and take them from the heap.
 
         At most `_MOST_AT_ONCE`: the next update follows soon, and posts come between.
+        Jobs of a user who has too many active ones are put off.
         """
         due: list[LocalJob] = []
         while self._due and self._due[0][0] <= until_s and len(due) < _MOST_AT_ONCE:
             due_s, job_key = heappop(self._due)
-            if self._is_current(due_s, job_key):
-                due.append(self._jobs[job_key])
-                # Not a second time; the report sets when to report it next.
-                self._jobs[job_key].report_due_s = inf
+            if not self._is_current(due_s, job_key):
+                continue
+            job = self._jobs[job_key]
+            # Not a second time; the report sets when to report it next.
+            job.report_due_s = inf
+            if self.budgets.take(job.note.user, Spending.LOOKS, until_s):
+                due.append(job)
+            else:
+                self._report_at(job, until_s + _PUT_OFF_S)
         return due
 
     async def wait_until_due(self) -> None:
@@ -277,7 +302,7 @@ class Agent:
         ]
         readable = [each for each in counters if each is not None]
         self._to_measure.update(each.job_key for each in readable)
-        self._send(CounterReport(readable, len(self._jobs)))
+        self._send(CounterReport(readable, len(self._jobs), self._throttled))
 
     def _read_counters(self, job: LocalJob, config: AgentConfig) -> JobCounters:
         """Return the counters of a job, and set when to read them next.
@@ -333,7 +358,8 @@ class Agent:
         except SharedFileError as error:
             self._complaints.add(
                 f"job {job.key} is not controlled any more, its page is damaged: "
-                f"{error}"
+                f"{error}",
+                job.note.user,
             )
             self._remove(job)
             return None
@@ -343,6 +369,8 @@ class Agent:
             self._send(JobLeft(job.key))
             self._release(job)
             self._bells.free(job.note.user, job.note.bell_slot)
+            self.budgets.release(job.note.user, Holding.JOBS)
+            self._processes.remove(job.key, job.note.processes)
 
     def _release(self, job: LocalJob) -> None:
         """Remove the page of a job, and drain the journals that the job left behind."""
@@ -395,6 +423,11 @@ class Agent:
 
     async def reply(self, peer: Peer, message: FromProgram) -> Reply:
         """Return the reply to a message of a process on this node."""
+        wait_s = self.budgets.spend(
+            peer.user, Spending.MESSAGES, self._clock(), self._cost(peer, message)
+        )
+        if wait_s:
+            await asyncio.sleep(wait_s)
         if not isinstance(message, AttachProcess | RegisterJob):
             return await self._forward(peer, message)
         try:
@@ -403,9 +436,16 @@ class Agent:
             return self._attach(peer, message)
         except (PenstockError, OSError) as error:
             self._complaints.add(
-                f"job {message.job_name!r} of user {peer.user}: {error}"
+                f"job {message.job_name!r} of user {peer.user}: {error}", peer.user
             )
             return Refused(str(error), isinstance(error, UnavailableError))
+
+    def _cost(self, peer: Peer, message: FromProgram) -> float:
+        """Return what a message costs of the budget of its user."""
+        if isinstance(message, AttachProcess):
+            is_new = f"{peer.user}:{message.job_name}" not in self._jobs
+            return _NEW_JOB_COST if is_new else 1.0
+        return 1.0 + _LISTED_JOB_COST * self.budgets.held(peer.user, Holding.JOBS)
 
     async def _forward(self, peer: Peer, request: ControllerRequest) -> Reply:
         """Return the controller's reply to a request."""
@@ -422,6 +462,11 @@ class Agent:
 
     def _attach(self, peer: Peer, message: AttachProcess) -> PageAssigned:
         job_key = f"{peer.user}:{message.job_name}"
+        if not self._processes.may_add(peer.user, peer.pid, self._clock()):
+            raise UnavailableError(
+                f"user {peer.user} has too many processes under control on this node",
+                remedy="wait until some of them end",
+            )
         nodes = message.nodes if peer.is_trusted else 0
         job = self._find_or_create(
             JobNote(
@@ -434,7 +479,7 @@ class Agent:
             )
         )
         job.add(peer.pid)
-        self._watch_process(job, peer.pid)
+        self._processes.add(job.key, peer.user, peer.pid)
         return self._assign_page(job, message.folder)
 
     def _register(self, peer: Peer, message: RegisterJob) -> PageAssigned:
@@ -452,7 +497,8 @@ class Agent:
                 message.nodes,
                 0.0,
                 storage=storage_name(message.folder),
-            )
+            ),
+            registers=True,
         )
         job.register(message.account, message.nodes)
         self._send(job.joined_message())
@@ -463,17 +509,26 @@ class Agent:
         prefixes = self._current_config().prefixes or [folder or "/"]
         return PageAssigned(str(job.page.path), prefixes)
 
-    def _find_or_create(self, note: JobNote) -> LocalJob:
-        """Return the job of a note; create it if it does not exist."""
+    def _find_or_create(self, note: JobNote, *, registers: bool = False) -> LocalJob:
+        """Return the job of a note; create it if it does not exist.
+
+        The batch system registers a job whatever its user holds already.
+        """
         config = self._current_config()
         if note.job_key in self._jobs:
             return self._jobs[note.job_key]
-        bell = self._bells.get(note.user, note.group)
-        note.bell_slot = bell.take_slot(note.job_key)
+        if registers:
+            self.budgets.keep(note.user, Holding.JOBS)
+        elif not self.budgets.hold(note.user, Holding.JOBS, self._clock()):
+            raise UnavailableError(
+                f"user {note.user} has too many jobs on this node",
+                remedy="wait until one of them ends",
+            )
         try:
-            job = LocalJob.create(self._folder, note)
+            bell = self._bells.get(note.user, note.group)
+            job = self._create(note, bell)
         except (PenstockError, OSError):
-            self._bells.free(note.user, note.bell_slot)
+            self.budgets.release(note.user, Holding.JOBS)
             raise
         self._jobs[note.job_key] = job
         # The bell is that of all jobs of the user: a new job must not extend their
@@ -486,6 +541,15 @@ class Agent:
         # At once: the controller takes the first report of a job as its zero point.
         self._report([job])
         return job
+
+    def _create(self, note: JobNote, bell: Bell) -> LocalJob:
+        """Create the page of a job, with a slot in the bell of its user."""
+        note.bell_slot = bell.take_slot(note.job_key)
+        try:
+            return LocalJob.create(self._folder, note)
+        except (PenstockError, OSError):
+            self._bells.free(note.user, note.bell_slot)
+            raise
 
     def _current_config(self) -> AgentConfig:
         if self._config is None:
@@ -508,33 +572,6 @@ class Agent:
             self._loop.call_soon_threadsafe(function, *arguments)
 
     # --- The end of processes ---------------------------------------------------------
-
-    def _watch_process(self, job: LocalJob, pid: int) -> None:
-        """Have the loop notice the end of a process."""
-        try:
-            descriptor = os.pidfd_open(pid)
-        except ProcessLookupError:
-            self._note_end(job.key, pid)
-            return
-        except OSError:
-            # For example too many open files: the process may still live.
-            self._unwatched.append((job.key, pid))
-            return
-        self._pidfds[descriptor] = job.key
-        self._loop.add_reader(descriptor, self._on_end, descriptor, job.key, pid)
-
-    def _retry_watches(self) -> None:
-        """Try again to watch the processes that could not be watched."""
-        unwatched, self._unwatched = self._unwatched, []
-        for job_key, pid in unwatched:
-            if job_key in self._jobs:
-                self._watch_process(self._jobs[job_key], pid)
-
-    def _on_end(self, descriptor: int, job_key: str, pid: int) -> None:
-        self._loop.remove_reader(descriptor)
-        self._pidfds.pop(descriptor, None)
-        os.close(descriptor)
-        self._note_end(job_key, pid)
 
     def _note_end(self, job_key: str, pid: int) -> None:
         job = self._jobs.get(job_key)

@@ -1,25 +1,41 @@
 # SPDX-License-Identifier: MIT
-"""The Unix socket through which processes of this node talk to the agent.
+"""The Unix sockets through which processes of this node talk to the agent.
 
-Limits: only permitted users are answered, each user has at most `_MAX_CONNECTIONS`
-connections, and a connection that is silent for `_TIMEOUT_S` is closed.
+All users share one socket. Root and the user who runs the daemon also have one of their
+own, where nobody can be before them: the prolog of the batch system uses it.
+
+The kernel says who connects (SO_PEERCRED). This is looked at directly after accept: the
+connection of a user who is not permitted, or over budget (`budgets`), is closed there.
+A user who connects too often has no access to the socket for a while, by an access
+control list, so that the kernel refuses the connections; other users are not affected.
+A connection that is silent for `_TIMEOUT_S` is closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import socket
-from collections import Counter
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+import struct
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.node.agent import Agent
+from penstock.live.node.budgets import Budgets, Holding, Spending
 from penstock.live.settings import Settings
-from penstock.live.wire.frames import Peer, WarningLog, frame, read_frame
+from penstock.live.wire.frames import (
+    OPERATOR_SOCKET,
+    Peer,
+    WarningLog,
+    frame,
+    read_frame,
+)
 from penstock.live.wire.messages import FROM_PROGRAM, MessageError, Refused
 
 __all__ = ["local_socket"]
@@ -27,23 +43,48 @@ __all__ = ["local_socket"]
 _LOG: Final = logging.getLogger("penstock.serve")
 #: A connection that is silent for this long is closed (s).
 _TIMEOUT_S: Final = 30.0
-#: Most connections that one user may have open.
-_MAX_CONNECTIONS: Final = 256
+#: Connections that the kernel keeps until they are accepted.
+_BACKLOG: Final = 512
+#: Most connections to accept before other work is done.
+_ACCEPT_AT_ONCE: Final = 64
+#: How long to accept nothing if there are too many open files (s).
+_PAUSE_S: Final = 0.1
+#: How long a user who connects too often has no access to the socket (s).
+_BARRED_S: Final = 1.0
+#: Most users who have no access at a time: an access control list has a largest size.
+_MOST_BARRED: Final = 100
 #: How often to check that the socket file still exists (s).
 _CHECK_S: Final = 1.0
 
 
 @asynccontextmanager
-async def local_socket(settings: Settings, agent: Agent) -> AsyncIterator[None]:
-    """Serve the socket; if its file is removed, create it again."""
-    agent_socket = _AgentSocket(settings, agent)
-    await agent_socket.listen()
-    watch = asyncio.create_task(agent_socket.watch_file())
+async def local_socket(
+    settings: Settings, agent: Agent, budgets: Budgets
+) -> AsyncIterator[None]:
+    """Serve the sockets; if a file of theirs is removed, create it again."""
+    connections = _Connections(settings, agent, budgets)
+    all_users = settings.users == "all"
+    sockets = [_Listener(settings.socket, 0o666 if all_users else 0o600, connections)]
+    if all_users:
+        path = settings.socket.with_name(OPERATOR_SOCKET)
+        sockets.append(_Listener(path, 0o600, connections))
+    watch = asyncio.create_task(_watch_files(sockets))
     try:
+        for each in sockets:
+            each.listen()
         yield
     finally:
         watch.cancel()
-        agent_socket.close()
+        for each in sockets:
+            each.close()
+        connections.close()
+
+
+async def _watch_files(sockets: list[_Listener]) -> None:
+    while True:
+        await asyncio.sleep(_CHECK_S)
+        for each in sockets:
+            each.restore()
 
 
 def _inode(path: Path) -> int:
@@ -53,28 +94,28 @@ def _inode(path: Path) -> int:
         return 0
 
 
-class _AgentSocket:
-    """Answers connections; a faulty one affects neither others nor the daemon."""
+class _Listener:
+    """A socket file, and the connections that arrive there."""
 
-    def __init__(self, settings: Settings, agent: Agent) -> None:
-        self._path = settings.socket
-        self._all_users = settings.users == "all"
-        self._agent = agent
-        self._server: asyncio.Server | None = None
+    def __init__(self, path: Path, mode: int, connections: _Connections) -> None:
+        self._path = path
+        self._mode = mode
+        self._connections = connections
+        self._loop = asyncio.get_running_loop()
+        self._socket: socket.socket | None = None
         self._inode = 0
-        #: User id -> number of open connections.
-        self._connections: Counter[int] = Counter()
-        self._complaints = WarningLog(_LOG)
+        #: Users who have no access.
+        self._barred: set[int] = set()
 
-    async def listen(self) -> None:
+    def listen(self) -> None:
         """Create the socket file and accept connections."""
-        listener = socket.socket(
-            socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK
-        )
+        flags = socket.SOCK_STREAM | socket.SOCK_NONBLOCK
+        listener = socket.socket(socket.AF_UNIX, flags)
         try:
             self._path.unlink(missing_ok=True)
             listener.bind(str(self._path))
-            self._path.chmod(0o666 if self._all_users else 0o600)
+            self._path.chmod(self._mode)
+            listener.listen(_BACKLOG)
         except OSError as error:
             listener.close()
             raise InputError(
@@ -82,56 +123,147 @@ class _AgentSocket:
                 where=str(self._path),
                 remedy="check that the folder is writable, or give a shorter --folder",
             ) from None
-        self._server = await asyncio.start_unix_server(
-            self.answer, sock=listener, backlog=512
-        )
-        self._inode = _inode(self._path)
+        self._socket, self._inode = listener, _inode(self._path)
+        self._barred.clear()
+        self._loop.add_reader(listener, self._accept, listener)
 
-    async def watch_file(self) -> None:
-        """Listen again whenever the socket file was removed or replaced."""
-        while True:
-            await asyncio.sleep(_CHECK_S)
-            if _inode(self._path) != self._inode:
-                self._complaints.add(f"{self._path} was removed; creating it again")
-                self._stop_listening()
-                with suppress(InputError):
-                    await self.listen()
+    def restore(self) -> None:
+        """Listen again if the socket file was removed or replaced."""
+        if _inode(self._path) != self._inode:
+            complaints = self._connections.complaints
+            complaints.add(f"{self._path} was removed; creating it again")
+            self._stop()
+            with suppress(InputError):
+                self.listen()
 
     def close(self) -> None:
         """Stop listening and remove the socket file."""
-        self._stop_listening()
+        self._stop()
         self._path.unlink(missing_ok=True)
 
-    def _stop_listening(self) -> None:
-        if self._server is not None:
-            self._server.close()
+    def _stop(self) -> None:
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+            self._socket.close()
+            self._socket = None
 
-    async def answer(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        """Answer the messages of one connection."""
+    def _accept(self, listener: socket.socket) -> None:
+        """Accept the connections that have arrived, but do other work in between."""
+        for _ in range(_ACCEPT_AT_ONCE):
+            try:
+                connection, _ = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # e.g. too many open files
+                self._connections.complaints.add(f"no connection is accepted: {error}")
+                self._pause(listener)
+                return
+            barred = self._connections.admit(connection)
+            if barred is not None:
+                self._bar(barred)
+
+    def _pause(self, listener: socket.socket) -> None:
+        """Accept nothing for a while."""
+        self._loop.remove_reader(listener)
+        self._loop.call_later(_PAUSE_S, self._resume, listener)
+
+    def _resume(self, listener: socket.socket) -> None:
+        if listener is self._socket:
+            self._loop.add_reader(listener, self._accept, listener)
+
+    # --- Users who connect too often --------------------------------------------------
+
+    def _bar(self, user: int) -> None:
+        """Let the kernel refuse the connections of a user for a while.
+
+        Where the file system has no access control lists, they are accepted and closed.
+        """
+        if user not in self._barred and len(self._barred) < _MOST_BARRED:
+            self._barred.add(user)
+            self._set_access()
+            self._loop.call_later(_BARRED_S, self._let_in, user)
+
+    def _let_in(self, user: int) -> None:
+        if user in self._barred:
+            self._barred.discard(user)
+            self._set_access()
+
+    def _set_access(self) -> None:
+        with suppress(OSError):
+            access = _access_list(sorted(self._barred))
+            os.setxattr(self._path, "system.posix_acl_access", access)
+
+
+def _access_list(barred: list[int]) -> bytes:
+    """Return a POSIX access control list: all may read and write but some users."""
+    read_and_write, nothing, nobody = 6, 0, 0xFFFFFFFF
+    owner, user, group, mask, others = 0x01, 0x02, 0x04, 0x10, 0x20
+    entries = [
+        (owner, read_and_write, nobody),
+        *((user, nothing, each) for each in barred),
+        (group, read_and_write, nobody),
+        (mask, read_and_write, nobody),
+        (others, read_and_write, nobody),
+    ]
+    version = 2
+    return struct.pack("<I", version) + b"".join(
+        struct.pack("<HHI", *entry) for entry in entries
+    )
+
+
+class _Connections:
+    """Answers connections; a faulty one affects neither others nor the daemon."""
+
+    def __init__(self, settings: Settings, agent: Agent, budgets: Budgets) -> None:
+        self._all_users = settings.users == "all"
+        self._agent = agent
+        self._budgets = budgets
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.complaints = WarningLog(_LOG)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for task in self._tasks:
+            task.cancel()
+
+    def admit(self, connection: socket.socket) -> int | None:
+        """Answer a new connection, or close it; return a user who connects too often.
+
+        Nothing is spent on a connection before its user was found to be permitted.
+        """
         try:
-            peer = Peer.of(writer.get_extra_info("socket"))
-            with self._counting(peer.user) as connections:
-                if connections <= _MAX_CONNECTIONS and self._is_permitted(peer):
-                    await self._exchange(peer, reader, writer)
+            peer = Peer.of(connection)
+        except OSError:
+            connection.close()
+            return None
+        user, now_s = peer.user, time.monotonic()
+        is_too_often = not self._budgets.take(user, Spending.CONNECTS, now_s)
+        if (
+            is_too_often
+            or not (self._all_users or peer.is_trusted)
+            or not self._budgets.hold(user, Holding.CONNECTIONS, now_s)
+        ):
+            connection.close()
+            return user if is_too_often else None
+        connection.settimeout(0.0)
+        task = asyncio.get_running_loop().create_task(self._answer(peer, connection))
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._on_end, user))
+        return None
+
+    def _on_end(self, user: int, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._budgets.release(user, Holding.CONNECTIONS)
+
+    async def _answer(self, peer: Peer, connection: socket.socket) -> None:
+        """Answer the messages of one connection."""
+        reader, writer = await asyncio.open_unix_connection(sock=connection)
+        try:
+            await self._exchange(peer, reader, writer)
         except (OSError, TimeoutError) as error:
-            self._complaints.add(f"a connection failed: {error}")
+            self.complaints.add(f"a connection failed: {error}", peer.user)
         finally:
             writer.close()
-
-    @contextmanager
-    def _counting(self, user: int) -> Iterator[int]:
-        """Yield the number of open connections of a user, including this one."""
-        self._connections[user] += 1
-        try:
-            yield self._connections[user]
-        finally:
-            self._connections[user] -= 1
-            self._connections += Counter()  # Drops users with no connection left.
-
-    def _is_permitted(self, peer: Peer) -> bool:
-        return self._all_users or peer.is_trusted
 
     async def _exchange(
         self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -145,7 +277,7 @@ class _AgentSocket:
                     return
                 message = FROM_PROGRAM(data)
             except MessageError as error:
-                self._complaints.add(f"user {peer.user}: {error}")
+                self.complaints.add(f"user {peer.user}: {error}", peer.user)
                 writer.write(frame(Refused(str(error))))
                 return
             writer.write(frame(await self._agent.reply(peer, message)))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.node.budgets import Spending, TokenBucket, is_exempt
 from penstock.live.node.page_layout import lease_end_ns
 from penstock.live.node.shared_file import SharedFile, SharedFileError
 
@@ -62,6 +63,12 @@ class Bell:
         """Slot -> key of the job whose page has this slot."""
         self.is_damaged = False
         """True if the file cannot be used any more."""
+        self.posts = None if is_exempt(user) else TokenBucket.of(Spending.POSTS)
+        """The budget of its user for posts; None: no limit."""
+        self.late_posts = 0
+        """How often posts were noticed late. The thread counts them."""
+        self.noted_late_posts = 0
+        """The part of these that the agent has noted."""
         self._file = file
         # The first look finds what was posted after this moment.
         self._posts = file.read(BellWords.posts.size, BellWords.posts.offset)
@@ -132,6 +139,15 @@ class Bell:
         moved = _moved(self._posts, posts)
         self._posts = posts
         return futex, moved
+
+    def pause_s(self, now_s: float) -> float:
+        """Return for how long not to look, because the user has posted too much (s)."""
+        return self.posts.debt_s(now_s) if self.posts else 0.0
+
+    def charge(self, now_s: float, posts: int) -> None:
+        """Charge the user for a look that found this many posts."""
+        if self.posts and self.posts.spend(now_s, 1.0 + posts):
+            self.late_posts += 1
 
     def close(self) -> None:
         """Close the bell; the file stays, and its lease ends by itself."""

@@ -2,8 +2,9 @@
 """The bells of all users of a node, and the thread that waits for them.
 
 One thread sleeps until a process of any job rings its user's bell (`bell`); idle jobs
-cost nothing. A bell that its user has damaged is replaced when the leases are renewed;
-other users are not affected.
+cost nothing. A bell that its user has damaged is replaced when the leases are renewed,
+and one that is rung too often is not looked at for a while (`budgets`); other users are
+not affected.
 """
 
 from __future__ import annotations
@@ -76,6 +77,15 @@ class Bells:
             bell.path.unlink(missing_ok=True)
             self._stop_waiting(bell)
 
+    def take_late_posts(self) -> dict[int, int]:
+        """Return how often posts were noticed late since the last call, by user."""
+        late = {}
+        for user, bell in self._bells.items():
+            if times := bell.late_posts - bell.noted_late_posts:
+                late[user] = times
+                bell.noted_late_posts += times
+        return late
+
     def remove_unused(self) -> None:
         """Remove the bells that former agents have left and no job uses."""
         used = {bell.path for bell in self._bells.values()}
@@ -100,7 +110,7 @@ class Bells:
         """Give a user a new bell, for new processes."""
         self._stop_waiting(bell)
         fresh = self._open(bell.user, bell.group)
-        fresh.jobs = bell.jobs
+        fresh.jobs, fresh.posts = bell.jobs, bell.posts
         self._bells[bell.user] = fresh
 
     def _stop_waiting(self, bell: Bell) -> None:
@@ -169,16 +179,18 @@ class _BellThread:
             change = ctypes.addressof(self._changes), self._changes.value
             if self.is_stopped:
                 break
-            futexes = [
-                futex
-                for bell in self._current_bells()
-                if (futex := self._look(bell)) is not None
-            ]
+            now_s, sleep_s = time.monotonic(), _SLEEP_S
+            futexes = []
+            for bell in self._current_bells():
+                if pause_s := bell.pause_s(now_s):
+                    sleep_s = min(sleep_s, pause_s)
+                elif (futex := self._look(bell, now_s)) is not None:
+                    futexes.append(futex)
             time.sleep(_LOOK_GAP_S)
             # Where only one word can be waited for, changes are seen after `_SLEEP_S`.
             if MOST_FUTEXES > 1 or not futexes:
                 futexes.append(change)
-            wait_for_any(futexes, _SLEEP_S)
+            wait_for_any(futexes, sleep_s)
         self._current_bells()
 
     def _current_bells(self) -> list[Bell]:
@@ -190,7 +202,7 @@ class _BellThread:
             bell.close()
         return bells
 
-    def _look(self, bell: Bell) -> tuple[int, int] | None:
+    def _look(self, bell: Bell, now_s: float) -> tuple[int, int] | None:
         """Report what has moved; return the futex to wait for, None if damaged."""
         try:
             futex, slots = bell.look()
@@ -198,6 +210,7 @@ class _BellThread:
             # The agent replaces it when it renews the leases.
             bell.is_damaged = True
             return None
+        bell.charge(now_s, len(slots))
         if slots:
             self._on_ring(bell, slots)
         return futex

@@ -177,7 +177,7 @@ class LocalJob:
     def add(self, pid: int) -> None:
         """Add a process to the job, unless it has ended."""
         start = process_start_ticks(pid)
-        if start is not None:
+        if start is not None and self.note.processes.get(pid) != start:
             self._written.add(pid)
             self.note.processes[pid] = start
             self._save()

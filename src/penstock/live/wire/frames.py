@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import logging
 
 __all__ = [
+    "OPERATOR_SOCKET",
     "RETRY_S",
     "SILENT_S",
     "START_S",
@@ -61,21 +62,29 @@ RETRY_S: Final = 0.02
 _LENGTH: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("iII")
 _MOST_WARNINGS: Final = 100
+_MOST_WARNINGS_OF_USER: Final = 20
+#: Beside the socket of all users: the socket of root and of who runs the daemon.
+OPERATOR_SOCKET: Final = "operator.sock"
+#: Anybody may write: the socket is open to all users.
+_OPEN_TO_ALL: Final = 0o002
 #: Position of an invalid field at the end of an error message of msgspec.
 _POSITION: Final = re.compile(r" - at \$\[(\d+)\]$")
 
 
 class WarningLog:
-    """Logs each warning once, and at most 100: users must not fill the disk."""
+    """Logs each warning once, and few of one user: users must not fill the disk."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
-        self._logged: set[str] = set()
+        #: User id -> warnings about this user; None -> all others.
+        self._logged: dict[int | None, set[str]] = {}
 
-    def add(self, warning: str) -> None:
-        """Log a warning if it is new."""
-        if warning not in self._logged and len(self._logged) < _MOST_WARNINGS:
-            self._logged.add(warning)
+    def add(self, warning: str, user: int | None = None) -> None:
+        """Log a warning if it is new; give the user who has caused it, if any."""
+        logged = self._logged.setdefault(user, set())
+        most = _MOST_WARNINGS if user is None else _MOST_WARNINGS_OF_USER
+        if warning not in logged and len(logged) < most:
+            logged.add(warning)
             self._log.warning("%s", warning)
 
 
@@ -152,13 +161,23 @@ async def read_frame(reader: asyncio.StreamReader, largest_bytes: int) -> bytes 
 
 
 class Client:
-    """A connection to the agent of this node; no call waits longer than `limit_s`."""
+    """A connection to the agent of this node; no call waits longer than `limit_s`.
+
+    Parameters
+    ----------
+    path
+        The socket of all users. Root and the user who runs the daemon take the one
+        that is theirs, if there is one: no other user can occupy it.
+    limit_s
+        How long to wait, at most (s).
+    """
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(limit_s)
         try:
-            self._socket.connect(str(path))
+            if not self._try_to_connect(path.with_name(OPERATOR_SOCKET)):
+                self._connect(path, limit_s)
         except OSError as error:
             self._socket.close()
             raise UnavailableError(
@@ -167,6 +186,32 @@ class Client:
                 remedy="start one with penstock serve, or check --folder",
             ) from None
         self._stream = self._socket.makefile("rb")
+
+    def _try_to_connect(self, path: Path) -> bool:
+        """Connect to a socket that need not exist; return False if it fails."""
+        try:
+            self._socket.connect(str(path))
+        except OSError:
+            return False
+        return True
+
+    def _connect(self, path: Path, limit_s: float) -> None:
+        """Connect; try again while many others connect, or this user is throttled."""
+        deadline_s = time.monotonic() + limit_s
+        while True:
+            try:
+                self._socket.connect(str(path))
+            except BlockingIOError:
+                if time.monotonic() > deadline_s:
+                    raise
+            except PermissionError:
+                # A throttled user has no access, although the socket is open to all.
+                is_open = path.stat().st_mode & _OPEN_TO_ALL
+                if not is_open or time.monotonic() > deadline_s:
+                    raise
+            else:
+                return
+            time.sleep(RETRY_S)
 
     def ask(self, message: FromProgram) -> Any:
         """Return the reply to a message.

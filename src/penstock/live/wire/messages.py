@@ -84,6 +84,7 @@ __all__ = [
     "StatusDocument",
     "StorageStatus",
     "TextAnswer",
+    "ThrottledUser",
     "ToAgent",
     "UserReply",
     "UserRequest",
@@ -344,6 +345,21 @@ class StorageStatus(msgspec.Struct, frozen=True):
     """Number of jobs that have an operation on it now."""
 
 
+class ThrottledUser(msgspec.Struct, frozen=True):
+    """A user who takes more of a daemon than the budget of one user allows."""
+
+    user: int
+    """User id."""
+    what: str
+    """What was refused or delayed, and why."""
+    times: int
+    """How often, since this began."""
+    age_s: float = msgspec.field(name="age")
+    """Time since the last time."""
+    node: str = ""
+    """The node; an agent leaves it to the controller to fill it in."""
+
+
 class StatusDocument(Message):
     """Status of the controller and of the jobs that the reader may see."""
 
@@ -363,6 +379,8 @@ class StatusDocument(Message):
     jobs: list[JobStatus]
     storages: list[StorageStatus] = []
     """What is known about each storage."""
+    throttled: list[ThrottledUser] = []
+    """Users who take too much of the daemons, as far as the reader may see them."""
 
 
 class PastJob(msgspec.Struct, frozen=True):
@@ -533,6 +551,8 @@ class CounterReport(Message):
     counters: list[JobCounters]
     job_count: Count
     """Number of jobs that the agent serves, to detect lost messages."""
+    throttled: list[ThrottledUser] = []
+    """Users who lately took more of the agent than their budgets allow."""
 
 
 class UserRequest(Message):

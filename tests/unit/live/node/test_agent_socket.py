@@ -17,6 +17,7 @@ from penstock.errors import InputError
 from penstock.live.node import agent_socket
 from penstock.live.node.agent import Agent
 from penstock.live.node.agent_socket import local_socket
+from penstock.live.node.budgets import Budgets
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Peer, frame, read_frame
 from penstock.live.wire.messages import (
@@ -91,7 +92,7 @@ def serve(settings: Settings, act: Callable[[Clients], Awaitable[None]]) -> None
 
     async def running() -> None:
         before = len(asyncio.all_tasks())
-        async with local_socket(settings, cast("Agent", FakeAgent())):
+        async with local_socket(settings, cast("Agent", FakeAgent()), Budgets(4096)):
             clients = Clients(settings)
             try:
                 await act(clients)

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT
+"""What each user may take of the agent: rates (per second) and holdings (at a time).
+
+The budget is asked before anything is spent on a request: a new connection, a message,
+a post, a look at a page, a process to watch. What one user takes too much of is delayed
+or refused for this user only. Root and the user who runs the daemon have
+no budget. A user can use up at most a quarter of the daemon's descriptors, all users
+together three quarters: the rest is the daemon's own and root's.
+
+Nothing here reads a clock: times are passed in, in seconds.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from enum import StrEnum
+from math import inf
+from typing import Final
+
+from penstock.live.wire.messages import ThrottledUser
+
+__all__ = ["Budgets", "Holding", "Spending", "TokenBucket", "is_exempt"]
+
+#: How long a user is called throttled after the last refusal or delay (s).
+_SHOWN_S: Final = 60.0
+
+
+class Spending(StrEnum):
+    """What is limited per second; the value says what was delayed or refused."""
+
+    CONNECTS = "connections were refused: too many per second"
+    MESSAGES = "messages were delayed: too many per second"
+    LOOKS = "reports of jobs were delayed: too many jobs are active"
+    POSTS = "begins of operations were noticed late: too many per second"
+
+
+class Holding(StrEnum):
+    """What is limited at a time; the value says what was refused."""
+
+    CONNECTIONS = "connections were refused: too many are open"
+    PROCESSES = "processes were refused: too many are controlled"
+    JOBS = "jobs were refused: too many are controlled"
+
+
+#: Tokens per second, and the most that can be saved up.
+_RATES: Final = {
+    Spending.CONNECTS: (100.0, 1000.0),
+    Spending.MESSAGES: (100.0, 1000.0),
+    Spending.LOOKS: (1500.0, 1000.0),
+    Spending.POSTS: (500.0, 500.0),
+}
+_MOST: Final = {Holding.CONNECTIONS: 256, Holding.PROCESSES: 4096}
+
+
+def is_exempt(user: int) -> bool:
+    """Return True if a user has no budget: root, and who runs this process."""
+    return user in (0, os.geteuid())
+
+
+class TokenBucket:
+    """Tokens come at a constant rate, and are saved up to a limit.
+
+    A bucket can be in debt; then nothing can be taken until the debt is paid.
+    """
+
+    def __init__(self, per_s: float, most: float) -> None:
+        self._per_s, self._most = per_s, most
+        self._tokens, self._at_s = most, -inf
+
+    @classmethod
+    def of(cls, what: Spending) -> TokenBucket:
+        """Return the bucket of a user for this spending, full."""
+        return cls(*_RATES[what])
+
+    def _fill(self, now_s: float) -> None:
+        if now_s > self._at_s:
+            tokens = self._tokens + self._per_s * (now_s - self._at_s)
+            self._tokens, self._at_s = min(tokens, self._most), now_s
+
+    def take(self, now_s: float) -> bool:
+        """Take one token; return False if there is none."""
+        self._fill(now_s)
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def spend(self, now_s: float, amount: float) -> float:
+        """Take `amount` tokens, if need be as debt; return the time to pay it (s)."""
+        self._fill(now_s)
+        self._tokens -= amount
+        return self.debt_s(now_s)
+
+    def debt_s(self, now_s: float) -> float:
+        """Return how long it takes to pay the debt; 0 if there is none (s)."""
+        self._fill(now_s)
+        return max(-self._tokens, 0.0) / self._per_s
+
+    def is_full(self, now_s: float) -> bool:
+        """Return True if nothing more can be saved."""
+        self._fill(now_s)
+        return self._tokens >= self._most
+
+
+class _UserBudget:
+    """The buckets and holdings of one user."""
+
+    def __init__(self) -> None:
+        self.buckets: dict[Spending, TokenBucket] = {}
+        self.held: Counter[Holding] = Counter()
+        #: What was refused or delayed -> how often, and when last (s).
+        self.refusals: dict[Spending | Holding, tuple[int, float]] = {}
+
+    def is_unused(self, now_s: float) -> bool:
+        return (
+            not self.held.total()
+            and not self.refusals
+            and all(bucket.is_full(now_s) for bucket in self.buckets.values())
+        )
+
+
+class Budgets:
+    """The budgets of all users of a node.
+
+    Parameters
+    ----------
+    descriptors
+        How many files the daemon can open.
+    """
+
+    def __init__(self, descriptors: int) -> None:
+        self._users: dict[int, _UserBudget] = {}
+        self._held = 0
+        self._most_held = descriptors * 3 // 4
+        self._most_of_user = descriptors // 4
+
+    def _of(self, user: int) -> _UserBudget:
+        return self._users.setdefault(user, _UserBudget())
+
+    def _bucket(self, user: int, what: Spending) -> TokenBucket:
+        buckets = self._of(user).buckets
+        if what not in buckets:
+            buckets[what] = TokenBucket.of(what)
+        return buckets[what]
+
+    def take(self, user: int, what: Spending, now_s: float) -> bool:
+        """Let a user spend one unit; return False if that is too much."""
+        if is_exempt(user) or self._bucket(user, what).take(now_s):
+            return True
+        self.refuse(user, what, now_s)
+        return False
+
+    def spend(
+        self, user: int, what: Spending, now_s: float, amount: float = 1.0
+    ) -> float:
+        """Let a user spend `amount`; return how long to wait for it (s)."""
+        if is_exempt(user):
+            return 0.0
+        wait_s = self._bucket(user, what).spend(now_s, amount)
+        if wait_s:
+            self.refuse(user, what, now_s)
+        return wait_s
+
+    def hold(self, user: int, what: Holding, now_s: float) -> bool:
+        """Let a user hold one more; return False if that is too much."""
+        if not is_exempt(user):
+            held = self._of(user).held
+            if (
+                held[what] >= _MOST.get(what, inf)
+                or held.total() >= self._most_of_user
+                or self._held >= self._most_held
+            ):
+                self.refuse(user, what, now_s)
+                return False
+        self.keep(user, what)
+        return True
+
+    def keep(self, user: int, what: Holding) -> None:
+        """Count what a user holds already, whatever the budget."""
+        self._of(user).held[what] += 1
+        self._held += 1
+
+    def release(self, user: int, what: Holding) -> None:
+        """Note that a user holds one less."""
+        self._of(user).held[what] -= 1
+        self._held -= 1
+
+    def held(self, user: int, what: Holding) -> int:
+        """Return how many a user holds."""
+        return self._users[user].held[what] if user in self._users else 0
+
+    def refuse(
+        self, user: int, what: Spending | Holding, now_s: float, times: int = 1
+    ) -> None:
+        """Note that something was refused or delayed."""
+        refusals = self._of(user).refusals
+        before = refusals.get(what, (0, 0.0))[0]
+        refusals[what] = before + times, now_s
+
+    def throttled(self, now_s: float) -> list[ThrottledUser]:
+        """Return who was refused what in the last minute; forget unused budgets."""
+        for user, budget in list(self._users.items()):
+            for what, (_, last_s) in list(budget.refusals.items()):
+                if now_s - last_s > _SHOWN_S:
+                    del budget.refusals[what]
+            if budget.is_unused(now_s):
+                del self._users[user]
+        return [
+            ThrottledUser(user, str(what), times, now_s - last_s)
+            for user, budget in sorted(self._users.items())
+            for what, (times, last_s) in budget.refusals.items()
+        ]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Notice the end of processes: one descriptor (pidfd) per process.
+
+A process may belong to several jobs, and may ask to be attached many times; it has one
+descriptor nevertheless. Processes count for the budget of their user (`budgets`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from penstock.live.node.budgets import Budgets, Holding
+from penstock.live.node.local_job import process_start_ticks
+
+__all__ = ["WatchedProcesses"]
+
+
+@dataclass
+class _WatchedProcess:
+    """A process of one or more jobs."""
+
+    descriptor: int
+    """Its pidfd."""
+    start: int | None
+    """When it started (clock ticks after boot); None: it has ended."""
+    user: int
+    """User id."""
+    job_keys: set[str]
+
+
+class WatchedProcesses:
+    """The processes of all jobs of a node; the running loop watches them.
+
+    Parameters
+    ----------
+    budgets
+        What each user may have watched.
+    on_end
+        Called with the key of a job and a process of this job that has ended.
+    """
+
+    def __init__(self, budgets: Budgets, on_end: Callable[[str, int], None]) -> None:
+        self._budgets = budgets
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._watched: dict[int, _WatchedProcess] = {}
+        #: Keys of jobs, users and processes that could not be watched.
+        self._unwatched: list[tuple[str, int, int]] = []
+
+    def may_add(self, user: int, pid: int, now_s: float) -> bool:
+        """Return False if the process is a new one and its user has too many."""
+        if pid in self._watched:
+            return True
+        if not self._budgets.hold(user, Holding.PROCESSES, now_s):
+            return False
+        # `add` counts it.
+        self._budgets.release(user, Holding.PROCESSES)
+        return True
+
+    def add(self, job_key: str, user: int, pid: int) -> None:
+        """Watch a process of a job."""
+        watched = self._watched.get(pid)
+        if watched is not None:
+            if watched.start == process_start_ticks(pid):
+                watched.job_keys.add(job_key)
+                return
+            # Another process has the number now: the watched one has ended.
+            self._note_end(pid)
+        try:
+            descriptor = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._on_end(job_key, pid)
+            return
+        except OSError:
+            # For example too many open files: the process may still live.
+            self._unwatched.append((job_key, user, pid))
+            return
+        start = process_start_ticks(pid)
+        self._watched[pid] = _WatchedProcess(descriptor, start, user, {job_key})
+        self._budgets.keep(user, Holding.PROCESSES)
+        self._loop.add_reader(descriptor, self._note_end, pid)
+
+    def retry(self, job_keys: Iterable[str]) -> None:
+        """Try again to watch processes of these jobs that could not be watched."""
+        unwatched, self._unwatched = self._unwatched, []
+        for job_key, user, pid in unwatched:
+            if job_key in job_keys:
+                self.add(job_key, user, pid)
+
+    def remove(self, job_key: str, processes: Iterable[int]) -> None:
+        """Note that processes do not belong to a job any more."""
+        for pid in processes:
+            if watched := self._watched.get(pid):
+                watched.job_keys.discard(job_key)
+                if not watched.job_keys:
+                    self._forget(pid)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        for pid in list(self._watched):
+            self._forget(pid)
+
+    def _note_end(self, pid: int) -> None:
+        for job_key in self._forget(pid).job_keys:
+            self._on_end(job_key, pid)
+
+    def _forget(self, pid: int) -> _WatchedProcess:
+        watched = self._watched.pop(pid)
+        self._loop.remove_reader(watched.descriptor)
+        os.close(watched.descriptor)
+        self._budgets.release(watched.user, Holding.PROCESSES)
+        return watched

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: MIT
+"""An ordinary user who attacks the daemon of a node: ``-m hostile.attacker UID KIND SOCKET``.
+
+The process is started by root, gives up all privileges, prints ``ready`` when the
+attack has begun, and goes on until it is killed.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+from penstock.errors import PenstockError
+from penstock.live.node.bell import SIZE as BELL_SIZE
+from penstock.live.node.bell import SLOTS, BellWords
+from penstock.live.node.page_layout import SIZE, PageWords
+from penstock.live.node.shared_file import wake
+from penstock.live.wire.frames import Client, frame
+from penstock.live.wire.messages import AttachProcess, GetStatus, PageAssigned
+
+#: Processes that attack at the same time.
+_PROCESSES = 4
+
+
+def become(user: int) -> None:
+    """Give up all privileges."""
+    os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+
+
+def _attach(path: Path, job_name: str) -> Path | None:
+    """Return the page of a job of this process; None if it is refused."""
+    with suppress(PenstockError), Client(path) as client:
+        reply = client.ask(AttachProcess(job_name, folder="/"))
+        return Path(reply.page) if isinstance(reply, PageAssigned) else None
+    return None
+
+
+def _map(path: Path, size_bytes: int) -> mmap.mmap:
+    with path.open("r+b") as stream:
+        return mmap.mmap(stream.fileno(), size_bytes)
+
+
+def _pages(path: Path, jobs: int) -> list[PageWords]:
+    pages = [_attach(path, f"job{number}") for number in range(jobs)]
+    return [PageWords.from_buffer(_map(page, SIZE)) for page in pages if page]
+
+
+def _ready() -> None:
+    os.write(1, b"ready\n")
+
+
+# --- The attacks ----------------------------------------------------------------------
+
+
+def attach(path: Path) -> None:
+    """Attach one process again and again, without waiting for the answers."""
+    data = frame(AttachProcess("again", folder="/")) * 100
+    _ready()
+    while True:
+        with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(5.0)
+            connection.connect(str(path))
+            while True:
+                connection.sendall(data)
+                connection.recv(1 << 20)
+
+
+def connect(path: Path) -> None:
+    """Open connections as fast as possible: some stay open, all others are left."""
+    _fork()
+    _ready()
+    kept: list[socket.socket] = []
+    for number in count():
+        connection = socket.socket(socket.AF_UNIX)
+        with suppress(OSError):
+            connection.connect(str(path))
+        if number % 50 == 0 and len(kept) < 500:
+            kept.append(connection)
+        else:
+            connection.close()
+
+
+def scribble(path: Path, *, claims_bytes: bool = False) -> None:
+    """Make 200 jobs look busy and held up; none of them moves a byte."""
+    pages = _pages(path, 200)
+    _ready()
+    while True:
+        now_ns = time.monotonic_ns()
+        for page in pages:
+            page.operations_begun += 1
+            writes = page.classes[0]
+            writes.begun_calls += 1
+            writes.last_active_ns = writes.heartbeat_ns = now_ns
+            writes.held_up_ns += 50_000_000
+            writes.waiting_calls = 1
+            if claims_bytes:
+                writes.moved_bytes += 1_000_000
+        time.sleep(0.05)
+
+
+def claim(path: Path) -> None:
+    """Make 200 jobs look busy, held up and moving bytes."""
+    scribble(path, claims_bytes=True)
+
+
+def post(path: Path) -> None:
+    """Ring the bell for the begin of operations in 50 jobs without a pause."""
+    pages = _pages(path, 50)
+    bell = _map(path.parent / "pages" / f"{os.geteuid()}.bell", BELL_SIZE)
+    words = BellWords.from_buffer(bell)
+    place = ctypes.addressof(words) + BellWords.rings.offset
+    _fork()
+    _ready()
+    while True:
+        now_ns = time.monotonic_ns()
+        for page in pages:
+            page.operations_begun += 1
+            page.classes[0].last_active_ns = now_ns
+        for slot in range(min(SLOTS, 50)):
+            words.posts[slot] += 1
+        words.rings += 1
+        wake(place)
+
+
+def ask(path: Path) -> None:
+    """Ask for the status of 200 jobs without a pause, over many connections."""
+    _pages(path, 200)
+    _fork()
+    _ready()
+    data = frame(GetStatus()) * 10
+    while True:
+        with suppress(OSError):
+            connections = [socket.socket(socket.AF_UNIX) for _ in range(30)]
+            for connection in connections:
+                connection.settimeout(5.0)
+                connection.connect(str(path))
+            while True:
+                for connection in connections:
+                    connection.sendall(data)
+                for connection in connections:
+                    connection.recv(1 << 20)
+
+
+def start(path: Path) -> None:
+    """Start jobs under new names without a pause; each ends with its process."""
+    _fork()
+    _ready()
+    for number in count():
+        child = os.fork()
+        if child == 0:
+            _attach(path, f"{os.getpid()}-{number}")
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
+def _fork() -> None:
+    """Attack from several processes, which end with the first one."""
+    parent = os.getpid()
+    for _ in range(_PROCESSES - 1):
+        if os.fork() == 0:
+            # PR_SET_PDEATHSIG: killed when the parent ends.
+            ctypes.CDLL(None).prctl(1, 9)
+            if os.getppid() != parent:
+                os._exit(0)
+            return
+
+
+ATTACKS: dict[str, Callable[[Path], None]] = {
+    each.__name__: each for each in (attach, connect, scribble, claim, post, ask, start)
+}
+
+
+def main() -> None:
+    """Become the user and attack."""
+    become(int(sys.argv[1]))
+    ATTACKS[sys.argv[2]](Path(sys.argv[3]))
+
+
+if __name__ == "__main__":
+    main()
