@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""An ordinary user who attacks the daemon of a node: ``-m hostile.attacker UID KIND SOCKET``.
+"""An ordinary user who attacks the daemon of a node.
+
+``python -m hostile.attacker UID KIND SOCKET``
 
 The process is started by root, gives up all privileges, prints ``ready`` when the
 attack has begun, and goes on until it is killed.
@@ -25,6 +27,8 @@ from penstock.live.node.page_layout import SIZE, PageWords
 from penstock.live.node.shared_file import wake
 from penstock.live.wire.frames import Client, frame
 from penstock.live.wire.messages import AttachProcess, GetStatus, PageAssigned
+
+__all__ = ["ATTACKS", "become"]
 
 #: Processes that attack at the same time.
 _PROCESSES = 4
@@ -182,6 +186,8 @@ ATTACKS: dict[str, Callable[[Path], None]] = {
 
 def main() -> None:
     """Become the user and attack."""
+    # The processors are not what is attacked here.
+    os.nice(5)
     become(int(sys.argv[1]))
     ATTACKS[sys.argv[2]](Path(sys.argv[3]))
 

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""A user who writes a file under control: ``python -m hostile.victim UID FOLDER DATA JOB MIB``.
+"""A user who writes a file under control.
+
+``python -m hostile.victim UID FOLDER DATA JOB MIB``
 
 The process is started by root, gives up all privileges, joins the daemon in FOLDER as
 `penstock run` does, prints how long that took (s) and becomes ``dd``. If it is not

@@ -272,6 +272,14 @@ def _with_unit(parse: Callable[[object], float], text: str, where: str) -> float
         raise error.at(f"{where}: ") from None
 
 
+def _throttled_line(throttled: Any) -> str:
+    """Return who takes too much of a daemon, and what that user has too little of."""
+    return (
+        f"throttled: user {throttled.user} on {throttled.node}: {throttled.what} "
+        f"({throttled.times} times, last {throttled.age_s:.0f} s ago)"
+    )
+
+
 def _table(status: Any) -> str:
     """Return a status as lines of text, in the units of the shared bandwidth."""
     from penstock.units import format_bandwidth, format_volume
@@ -285,6 +293,7 @@ def _table(status: Any) -> str:
     for storage in status.storages:
         lines += _belief_lines(storage)
     lines += [f"fault: {fault}" for fault in status.faults]
+    lines += [_throttled_line(each) for each in status.throttled]
     if not status.jobs:
         return "\n".join([*lines, "no jobs"])
     is_dry, is_off = status.mode == "dry-run", status.mode == "off"

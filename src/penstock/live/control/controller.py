@@ -256,7 +256,9 @@ class Controller:
         job.lost_at_post_s = job.lost_s(now)
         job.reported_bytes = 0.0
         job.restart_measurement(now)
+        job.surplus_bytes = 0.0
         self._columns.post(job.number, now, now - job.work_since_s, volume_bytes)
+        self._lender.begin(job, now)
 
     def progress(
         self,
@@ -293,6 +295,18 @@ class Controller:
         job.drawn_bytes += max(moved_bytes - job.reported_bytes, 0.0)
         job.reported_bytes = moved_bytes
         self._lender.watch(job, now, held_up=held_up, pauses=pauses)
+
+    def set_needs_all(self, job_key: str, *, needs_all: bool) -> None:
+        """Set whether a job keeps its whole grant, whatever it draws of it."""
+        self.job(job_key).needs_all = needs_all
+
+    def is_doubted(self, job_key: str, now: float) -> bool:
+        """Return True if reports of the user of a job were false: see `lending`."""
+        return self._lender.is_doubted(self.job(job_key), self._at(now))
+
+    def doubt(self, job_key: str, now: float) -> None:
+        """Give a job no share before it draws: what was reported of it was false."""
+        self._lender.doubt(self.job(job_key), self._at(now))
 
     def complete(
         self,

@@ -58,6 +58,7 @@ from penstock.live.wire.messages import (
     SetPolicy,
     StatusDocument,
     TextAnswer,
+    ThrottledUser,
     ToAgent,
     UserReply,
     UserRequest,
@@ -272,6 +273,7 @@ class Coordinator:
             job.storage.read(job.key, job.usage, now)
             if self.agent_config.mode != "off":
                 self._operations.read(job, agent, now)
+        self._agents[agent].throttled = report.throttled
         if report.job_count != len(self._agents[agent].job_keys):
             # A message was lost, in one direction or the other.
             self._send(agent, RequestHello(), now)
@@ -552,7 +554,17 @@ class Coordinator:
             faults=[*self._faults, *view.stalled()],
             jobs=view.lines(),
             storages=[storage.status(now) for storage in shown],
+            throttled=self._throttled(reader),
         )
+
+    def _throttled(self, reader: int | None) -> list[ThrottledUser]:
+        """Return who takes too much of the daemons, as far as a user may see it."""
+        return [
+            replace(each, node=agent)
+            for agent, record in sorted(self._agents.items())
+            for each in record.throttled
+            if reader is None or each.user == reader
+        ]
 
     def histories(self, now: float) -> dict[str, JobHistory]:
         """Return the history of every job, by key, to be saved."""

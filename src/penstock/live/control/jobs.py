@@ -67,6 +67,8 @@ class ControlledJob:
     """Time lost when the operation was posted."""
     reported_bytes: float = 0.0
     """Volume that the operation had moved at the last report."""
+    needs_all: bool = False
+    """True if it lends nothing, whatever it draws: see `SharedStorage.needs_all`."""
     pauses: bool = False
     """True if the operation is known to pause: see `lending`."""
     measured_since_s: float = 0.0
@@ -75,12 +77,28 @@ class ControlledJob:
     """Volume moved in this interval."""
     offered_bytes: float = 0.0
     """Volume that its grant allowed in this interval."""
+    surplus_bytes: float = 0.0
+    """Volume that it moved before this interval, and its grant did not allow yet: a
+    large call is made in one piece and held up afterwards."""
+    frugal_draw: float = 0.0
+    """Rate that it drew when it was found to be frugal."""
     kept_rate: float = inf
     """Rate that it keeps while the rest of its grant is lent; inf: nothing is lent."""
 
     def restart_measurement(self, now: float) -> None:
         """Begin a new interval over which its draw is compared with its grant."""
+        self.surplus_bytes = max(self.evidence_bytes - self.offered_bytes, 0.0)
         self.measured_since_s, self.drawn_bytes, self.offered_bytes = now, 0.0, 0.0
+
+    @property
+    def evidence_bytes(self) -> float:
+        """Volume that shows that it uses its grant in this interval."""
+        return self.surplus_bytes + self.drawn_bytes
+
+    @property
+    def user_number(self) -> int:
+        """Number of its user in the columns."""
+        return int(self.columns.inputs.user[self.number])
 
     @property
     def is_frugal(self) -> bool:

@@ -110,19 +110,26 @@ class OperationTracker:
         if ended is not None:
             self._complete(job, ended, now)
             return
-        needs_all = job.storage.needs_all(job.key) or job.is_in_large_call(now)
-        job.storage.controller.progress(
+        controller, held_up = job.storage.controller, phases.was_held_up()
+        # A user whose reports were false is not believed to be inside a large call.
+        is_doubted = held_up or controller.is_doubted(job.key, now)
+        in_large_call = not is_doubted and job.is_in_large_call(now)
+        needs_all = job.storage.needs_all(job.key) or in_large_call
+        controller.set_needs_all(job.key, needs_all=needs_all)
+        controller.progress(
             job.key,
             now,
             phases.moved_bytes,
             volume_bytes=volume_bytes or self._estimate(job),
-            held_up=phases.was_held_up() or needs_all,
+            held_up=held_up,
             # A job with staged data uses its grant in a pause, too: for draining.
             pauses=job.quiet_s >= self._gap_s and not job.staged_bytes,
         )
+        if job.is_unbacked:
+            controller.doubt(job.key, now)
         if volume_bytes and phases.moved_bytes >= volume_bytes:
             # All is moved, but the last call has not returned yet.
-            job.storage.controller.wait_for_end(job.key, now + LOOK_S)
+            controller.wait_for_end(job.key, now + LOOK_S)
 
     def _complete(self, job: JobRecord, ended: PastOperation, now: float) -> None:
         """Report that an operation has ended."""

@@ -20,7 +20,7 @@ from penstock.live.control.stager import NO_ORDER
 from penstock.live.control.storage import SharedStorage
 from penstock.live.control.usage import Usage
 from penstock.live.control.volumes import VolumePredictor
-from penstock.live.wire.messages import JobCounters
+from penstock.live.wire.messages import JobCounters, ThrottledUser
 from penstock.staging import ApplicationStatus, StagingOrder
 
 __all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers"]
@@ -44,6 +44,8 @@ class AgentRecord:
     """When the last message was sent to it."""
     job_keys: set[str] = field(default_factory=set)
     """Jobs on its node."""
+    throttled: list[ThrottledUser] = field(default_factory=list)
+    """Users who lately took too much of it."""
 
 
 @dataclass(slots=True)
@@ -157,6 +159,11 @@ class JobRecord:
     def is_waiting(self) -> bool:
         """True if one of its calls is held up now."""
         return any(counters.waiting for counters in self.counters.values())
+
+    @property
+    def is_unbacked(self) -> bool:
+        """True if its processes claim bytes that the kernel has not counted."""
+        return any(counters.unbacked for counters in self.counters.values())
 
     @property
     def staged_bytes(self) -> float:

@@ -33,7 +33,7 @@ from penstock.live.node.bell import Bell
 from penstock.live.node.bells import Bells
 from penstock.live.node.budgets import Budgets, Holding, Spending
 from penstock.live.node.file_system import storage_name
-from penstock.live.node.local_job import JobNote, LocalJob
+from penstock.live.node.local_job import JobNote, LocalJob, find_bypass
 from penstock.live.node.processes import WatchedProcesses
 from penstock.live.node.shared_file import SharedFileError
 from penstock.live.staging.drainers import Sweeper, left_behind
@@ -79,6 +79,8 @@ _LONGEST_PAUSE_S: Final = 30.0
 _MOST_AT_ONCE: Final = 100
 #: How long the report of a job is put off if its user is over budget (s).
 _PUT_OFF_S: Final = 0.1
+#: A look at a job that takes longer than this counts for several looks (s).
+_LOOK_S: Final = 0.0001
 #: What a request costs of its user's budget for messages: a new job, and each job of
 #: the user in a status. Any other message costs 1.
 _NEW_JOB_COST: Final = 4.0
@@ -311,8 +313,12 @@ class Agent:
         an idle job double, up to `_LONGEST_PAUSE_S`, and end at a multiple of the first
         one: idle jobs are reported together, not one by one.
         """
+        begun_s = self._clock()
         counters = job.read_counters(config.gap_s, reads=config.reads)
         job.keep_draining()
+        looks = (self._clock() - begun_s) / _LOOK_S
+        if looks > 1.0:
+            self.budgets.spend(job.note.user, Spending.LOOKS, begun_s, looks - 1.0)
         if job.may_operate:
             job.idle_reports, pause_s = 0, config.report_s
             if counters.quiet_s < config.gap_s:
@@ -335,7 +341,7 @@ class Agent:
         jobs = [self._jobs[key] for key in keys if key in self._jobs]
         if jobs:
             lists = [(job, list(job.note.processes)) for job in jobs]
-            self._bypass_measurement = self._bypass_thread.submit(_find_bypass, lists)
+            self._bypass_measurement = self._bypass_thread.submit(find_bypass, lists)
             self._bypass_measurement.add_done_callback(self._on_measured)
 
     def _on_measured(self, measurement: Future[list[str]]) -> None:
@@ -406,6 +412,7 @@ class Agent:
         for job_key, stages in message.stages.items():
             if job_key in self._jobs:
                 job = self._jobs[job_key]
+                job.has_staged = True
                 self._use_page(job, partial(setattr, job.page, "stages", stages))
         for job_key, rate in message.rates.items():
             if job_key in self._jobs:
@@ -563,7 +570,14 @@ class Agent:
         self._call_in_loop(self._report_posts, bell, slots)
 
     def _report_posts(self, bell: Bell, slots: list[int]) -> None:
-        self._report_again([bell.jobs[slot] for slot in slots if slot in bell.jobs])
+        """Report jobs that have posted, unless their user has too many active ones."""
+        now_s, user = self._clock(), bell.user
+        posted = [bell.jobs[slot] for slot in slots if slot in bell.jobs]
+        due = [key for key in posted if self.budgets.take(user, Spending.LOOKS, now_s)]
+        self._report_again(due)
+        for key in posted[len(due) :]:
+            if key in self._jobs:
+                self._report_at(self._jobs[key], now_s + _PUT_OFF_S)
 
     def _call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
         """Have the loop call a function; for other threads."""
@@ -581,8 +595,3 @@ class Agent:
         if job.is_over:
             self._report([job])
             self._remove(job)
-
-
-def _find_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> list[str]:
-    """Return the keys of jobs of which more bytes than before were not controlled."""
-    return [job.key for job, processes in jobs if job.measure_bypass(processes)]

@@ -14,7 +14,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import inf
@@ -24,6 +25,8 @@ from typing import Final, Self
 import msgspec
 
 from penstock.errors import InputError
+from penstock.live.node.backing import ClaimedBytes
+from penstock.live.node.budgets import is_exempt
 from penstock.live.node.bypass import ROUNDING_BYTES, WrittenBytes
 from penstock.live.node.in_flight import IN_FLIGHT_S, CallsInFlight
 from penstock.live.node.page import (
@@ -39,10 +42,15 @@ from penstock.live.node.shared_file import SharedFileError
 from penstock.live.staging.drainers import Drainer, Leftover
 from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
 
-__all__ = ["JobNote", "LocalJob", "process_start_ticks"]
+__all__ = ["JobNote", "LocalJob", "find_bypass", "process_start_ticks"]
 
 _LOG: Final = logging.getLogger("penstock.agent")
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
+
+
+#: Most processes of one user, besides those that have attached, at which to look for
+#: bytes that were not controlled.
+_MOST_MEASURED: Final = 2000
 
 
 class JobNote(msgspec.Struct):
@@ -101,6 +109,8 @@ class LocalJob:
         """False if no operation is going on and none has just ended."""
         self.report_due_s = inf
         """When its counters are due to be reported (s, monotonic)."""
+        self.has_staged = False
+        """True if its writes were staged: processes of the daemon write them later."""
         self.idle_reports = 0
         """Number of reports since something last happened."""
         self._in_flight = CallsInFlight()
@@ -110,6 +120,9 @@ class LocalJob:
         self._uncontrolled_bytes = 0.0
         #: What `measure_bypass` found last. Its thread writes it.
         self._kernel_bytes = 0
+        self._claims = ClaimedBytes()
+        self._claimed_bytes = 0.0
+        self._process_ended = False
         self._drainer = Drainer(page.path, note.user, note.group)
         self._staged_bytes, self._drained_bytes, self._drained_s = 0, 0, -inf
         self._refusal_logged = False
@@ -142,10 +155,12 @@ class LocalJob:
                 for pid, start in note.processes.items()
                 if process_start_ticks(pid) == start
             }
-            return cls(note, Page.open(path))
+            job = cls(note, Page.open(path))
         except (OSError, msgspec.MsgspecError, InputError):
             _remove(path)
             return None
+        job.has_staged = True  # a former agent may have ordered it
+        return job
 
     @property
     def key(self) -> str:
@@ -190,6 +205,7 @@ class LocalJob:
 
     def remove(self, pid: int) -> None:
         """Remove a process that has ended."""
+        self._process_ended = True
         if self.note.processes.pop(pid, None) is not None and not self.is_over:
             self._save()
 
@@ -256,10 +272,16 @@ class LocalJob:
         idle_s = 0.0 if phases or staged_bytes else quiet_s
         # Twice the gap: if the report of the end is lost, another one follows.
         self.may_operate = idle_s < 2.0 * gap_s
+        read_bytes = float(sum(c.moved_bytes for c in reading))
+        written_bytes = float(sum(c.moved_bytes for c in writes))
+        self._claimed_bytes = read_bytes + written_bytes
+        if self.has_staged:
+            self._claimed_bytes -= drains.moved_bytes
+        read_bytes, written_bytes = self._claims.credit((read_bytes, written_bytes))
         return JobCounters(
             job_key=self.key,
             operations_begun=state.operations_begun,
-            moved_bytes=float(sum(c.moved_bytes for c in (*calls, drains))),
+            moved_bytes=read_bytes + written_bytes,
             held_up_s=sum(c.held_up_s for c in (*calls, drains)),
             would_hold_up_s=sum(c.would_hold_up_s for c in (*calls, drains)),
             waiting=any(c.waiting_calls for c in calls),
@@ -270,8 +292,9 @@ class LocalJob:
             phases=phases,
             staged_bytes=float(staged_bytes),
             quiet_s=quiet_s,
-            read_bytes=float(sum(c.moved_bytes for c in reading)),
-            written_bytes=float(sum(c.moved_bytes for c in writes)),
+            read_bytes=read_bytes,
+            written_bytes=written_bytes,
+            unbacked=not self._claims.is_backed,
             read_busy_s=sum(c.busy_s for c in reading),
             written_busy_s=sum(c.busy_s for c in writes),
         )
@@ -308,14 +331,22 @@ class LocalJob:
         if folder is not None:
             self._drainer.keep(folder)
 
-    def measure_bypass(self, processes: Iterable[int]) -> bool:
-        """Measure the bytes that the kernel has counted.
+    def measure_bypass(self, processes: Sequence[int], most: float = inf) -> bool:
+        """Measure the bytes that the kernel has counted, of at most `most` processes.
 
         Return True if more of them than before may not have been controlled:
         `read_counters` decides. This takes long if there are many processes; call it in
         a separate thread.
         """
-        self._kernel_bytes = self._written.measure(processes)
+        # Before the kernel is asked: what is claimed later is not judged yet.
+        claimed_bytes, ended = self._claimed_bytes, self._process_ended
+        self._process_ended = False
+        self._kernel_bytes = self._written.measure(processes, most)
+        if not is_exempt(self.note.user):
+            certain = bool(processes) and self._written.is_complete and not ended
+            self._claims.check(
+                claimed_bytes, self._written.called_bytes, certain=certain
+            )
         known_bytes = self._controlled_bytes + self._uncontrolled_bytes
         return self._kernel_bytes > known_bytes
 
@@ -358,3 +389,15 @@ def _remove(path: Path) -> None:
     with suppress(OSError):
         path.unlink(missing_ok=True)
         path.with_suffix(".note").unlink(missing_ok=True)
+
+
+def find_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> list[str]:
+    """Return the keys of jobs of which more bytes than before were not controlled."""
+    jobs_of = Counter(job.note.user for job, _ in jobs)
+    found = []
+    for job, processes in jobs:
+        user = job.note.user
+        most = inf if is_exempt(user) else _MOST_MEASURED / jobs_of[user]
+        if job.measure_bypass(processes, max(most, len(processes))):
+            found.append(job.key)
+    return found

@@ -15,9 +15,10 @@ task-prolog
     Runs before every task, as its user. It prints the environment variables with which
     the preload library finds the page. It starts no Python and contacts no process.
 
-User, account and number of nodes come from slurmd, never from a program. All four
-scripts always succeed: if no agent answers within `ANSWER_S`, the prolog writes one
-line to ``slurm.log`` and the job runs without control.
+User, account and number of nodes come from slurmd, never from a program. The number of
+a job becomes a part of a path only if it is a number. All four scripts always succeed:
+if no agent answers within `ANSWER_S`, the prolog writes one line to ``slurm.log`` and
+the job runs without control.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ _EPILOG: Final = """\
 #!/bin/sh
 # Removes the page of a job; the agent of the node notices this.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
-answer={folder}/slurm/${{SLURM_JOB_ID:-none}}
+case ${{SLURM_JOB_ID:-none}} in *[!0-9]*) exit 0 ;; esac
+answer={folder}/slurm/$SLURM_JOB_ID
 [ -r "$answer" ] || exit 0
 read -r page <"$answer"
 rm -f "${{page%.page}}.note" "$page" "$answer" 2>/dev/null
@@ -77,7 +79,8 @@ _COMMENT: Final = """\
 # Writes what a job did to its AdminComment. Slurm does not wait for that.
 PATH=${{PATH:+$PATH:}}/usr/sbin:/usr/bin:/sbin:/bin
 exec </dev/null >/dev/null 2>&1
-[ -n "$SLURM_JOB_ID" ] && [ -n "$SLURM_JOB_UID" ] && [ -n "$SLURMD_NODENAME" ] || exit 0
+case ${{SLURM_JOB_ID:-none}} in *[!0-9]*) exit 0 ;; esac
+[ -n "$SLURM_JOB_UID" ] && [ -n "$SLURMD_NODENAME" ] || exit 0
 nodes=${{SLURM_JOB_NODELIST:-$SLURM_NODELIST}}
 first=$(timeout 5 scontrol show hostnames "$nodes" | head -n 1)
 [ "$first" = "$SLURMD_NODENAME" ] || exit 0
@@ -104,7 +107,8 @@ _TASK_PROLOG: Final = """\
 #!/bin/sh
 # Prints the environment variables that put a task under control.
 library={library}
-answer={folder}/slurm/${{SLURM_JOB_ID:-none}}
+case ${{SLURM_JOB_ID:-none}} in *[!0-9]*) exit 0 ;; esac
+answer={folder}/slurm/$SLURM_JOB_ID
 [ -r "$answer" ] && [ -r "$library" ] || exit 0
 {{ read -r page && read -r prefixes; }} <"$answer" || exit 0
 case ${{LD_PRELOAD:-}} in

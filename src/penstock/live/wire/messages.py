@@ -543,6 +543,9 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     """The same for writes, and for syncs and closes of files that were written."""
     would_hold_up_s: Amount = 0.0
     """Time for which a dry run would have held up calls, added over callers."""
+    unbacked: bool = False
+    """True if processes claimed more bytes than the kernel has counted: what they say
+    is doubted, and the claims since then are left out."""
 
 
 class CounterReport(Message):

@@ -214,10 +214,10 @@ def test_progress_corrects_what_remains() -> None:
     controller = controller_with("greedy-com", "slow", "other")
     controller.post("slow", 0.0, 1000.0)
     controller.decide(0.0)
-    controller.progress("slow", 5.0, 100.0)
-    assert controller.job("slow").remaining_bytes(5.0) == 900.0
+    controller.progress("slow", 5.0, 300.0)
+    assert controller.job("slow").remaining_bytes(5.0) == 700.0
     # By the grant 500 would remain, and it would stay the shorter one.
-    controller.post("other", 5.0, 800.0)
+    controller.post("other", 5.0, 600.0)
     assert decide(controller, 5.0) == {"other": B, "slow": 0.0}
 
 

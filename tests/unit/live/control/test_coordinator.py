@@ -641,7 +641,7 @@ def test_false_counters_of_one_job_take_nothing_from_others(
     moved = 0.0
     for lie, wait in lies:
         site.now += wait
-        moved += 1.0
+        moved += 1.0 + B * wait
         site.coordinator.receive("n", CounterReport([lie], 2), site.now)
         site.report("n", "0:honest", moved, waiting=True)
         assert site.coordinator.controller.job("0:honest").is_active

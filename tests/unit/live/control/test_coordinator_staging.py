@@ -134,7 +134,7 @@ def test_a_job_with_staged_data_does_not_pause() -> None:
     node.report("b", 0.0, staged=50.0, quiet_s=9.0, waiting=True)
     node.report("a", 10.0, announced_bytes=1000.0, phases=1, quiet_s=9.0, staged=5.0)
     node.now = 1.0
-    node.report("b", 10.0, staged=40.0, quiet_s=9.0, waiting=True)
+    node.report("b", 30.0, staged=20.0, quiet_s=9.0, waiting=True)
     assert node.rates["0:b"] > B / 3
 
 

@@ -88,7 +88,7 @@ def test_a_job_that_is_held_up_is_not_frugal() -> None:
     controller.post("a", 0.0, 1e4)
     controller.decide(0.0)
     for step in range(1, 20):
-        controller.progress("a", 0.1 * step, 1.0 * step, held_up=True)
+        controller.progress("a", 0.1 * step, 0.3 * B * 0.1 * step, held_up=True)
     assert not controller.job("a").is_frugal
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node import bypass
-from penstock.live.node.bypass import WrittenBytes
+from penstock.live.node.bypass import ProcessIo, WrittenBytes
 from support.waiting import until
 
 SIZE = 4_000_000
@@ -51,12 +51,12 @@ def test_what_a_process_wrote_before_it_was_added_is_not_counted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """`penstock run` writes, e.g. a library; then it becomes the program."""
-    counts = {os.getpid(): 3000}
-    monkeypatch.setattr(bypass, "_written_bytes", counts.get)
+    counts = {os.getpid(): ProcessIo(3000)}
+    monkeypatch.setattr(bypass, "_process_io", counts.get)
     written = WrittenBytes()
     written.add(os.getpid())
     assert written.measure([os.getpid()]) == 0
-    counts[os.getpid()] = 10_000
+    counts[os.getpid()] = ProcessIo(10_000)
     assert written.measure([os.getpid()]) == 7000
     # A process that attaches again was controlled before.
     written.add(os.getpid())

@@ -126,7 +126,7 @@ def test_a_call_in_the_kernel_is_not_taken_for_bypass(
     job: LocalJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The kernel counts the bytes of a call before the page does."""
-    monkeypatch.setattr(job._written, "measure", lambda _: 5000)
+    monkeypatch.setattr(job._written, "measure", lambda *_: 5000)
     writes = job.page._view.classes[IoClass.WRITE]
     writes.begun_calls, writes.last_active_ns = 1, time.monotonic_ns()
     assert job.measure_bypass([])
@@ -144,7 +144,7 @@ def test_bytes_that_no_call_has_written_are_uncontrolled(
     job: LocalJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kernel_bytes = 5000 + ROUNDING_BYTES  # one call, in whole pages
-    monkeypatch.setattr(job._written, "measure", lambda _: kernel_bytes)
+    monkeypatch.setattr(job._written, "measure", lambda *_: kernel_bytes)
     writes = job.page._view.classes[IoClass.WRITE]
     writes.begun_calls = writes.ended_calls = 1
     writes.moved_bytes = 2000

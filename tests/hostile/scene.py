@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: MIT
+"""A daemon for all users, an attacker A and a victim B: real users of one node.
+
+Needs root. The attacks are in `attacker`; `Victim` says what B noticed of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.live.wire.frames import Client
+from penstock.live.wire.messages import GetStatus, StatusDocument
+from penstock.native.build import shim_path
+from support.daemons import Daemon
+
+__all__ = [
+    "BANDWIDTH",
+    "VICTIM",
+    "Victim",
+    "attack",
+    "descriptors",
+    "scene",
+    "status",
+    "victim",
+]
+
+#: User id of B.
+VICTIM = 65_000
+#: Bandwidth that B has for itself while nobody else moves bytes (bytes/s).
+BANDWIDTH = 8e6
+_TESTS = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Victim:
+    """What B has met."""
+
+    start_s: float
+    """Time to join the daemon."""
+    write_s: float
+    """Time to write."""
+    share: float
+    """Rate at which it wrote, as a part of the bandwidth."""
+    complaint: str
+    """Why it was not controlled; empty if it was."""
+
+
+@contextmanager
+def scene(**settings: str) -> Iterator[Daemon]:
+    """Yield a running daemon that serves all users."""
+    shim_path()
+    folder = Path(tempfile.mkdtemp(prefix="penstock-hostile-"))
+    folder.chmod(0o711)
+    settings = {"bandwidth": f"{BANDWIDTH} B/s", "users": "all"} | settings
+    daemon = Daemon(folder, **settings)
+    daemon.data.chmod(0o777)
+    try:
+        daemon.start()
+        yield daemon
+    finally:
+        daemon.close()
+        shutil.rmtree(folder)
+
+
+def _environment() -> dict[str, str]:
+    paths = [str(_TESTS), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+@contextmanager
+def attack(daemon: Daemon, kind: str, user: int) -> Iterator[None]:
+    """Attack as a user until the block ends."""
+    words = [str(user), kind, str(daemon.home / "agent.sock")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "hostile.attacker", *words],
+        stdout=subprocess.PIPE,
+        env=_environment(),
+        start_new_session=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def victim(daemon: Daemon, job: str, mebibytes: int = 16) -> Victim:
+    """Let B write, and return what it has met."""
+    words = [str(VICTIM), str(daemon.home), str(daemon.data), job, str(mebibytes)]
+    done = subprocess.run(
+        [sys.executable, "-m", "hostile.victim", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env=_environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    start = re.search(r"started in (\S+) s", done.stderr)
+    write = re.search(r"copied, (\S+) s", done.stderr)
+    complaint = re.search(r"not controlled: (.*)", done.stderr)
+    assert start, done.stderr
+    assert write, done.stderr
+    write_s = float(write[1])
+    return Victim(
+        float(start[1]),
+        write_s,
+        mebibytes * 2**20 / write_s / BANDWIDTH,
+        complaint[1] if complaint else "",
+    )
+
+
+def status(daemon: Daemon) -> StatusDocument:
+    """Return the status of the daemon, as root sees it."""
+    with Client(daemon.home / "agent.sock") as client:
+        reply = client.ask(GetStatus())
+    assert isinstance(reply, StatusDocument)
+    return reply
+
+
+def descriptors(daemon: Daemon) -> int:
+    """Return how many files the daemon has open."""
+    assert daemon.process is not None
+    return len(os.listdir(f"/proc/{daemon.process.pid}/fd"))  # noqa: PTH208
