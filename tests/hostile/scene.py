@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,6 +54,8 @@ class Victim:
     """Rate at which it wrote, as a part of the bandwidth."""
     complaint: str
     """Why it was not controlled; empty if it was."""
+    granted: tuple[float, ...]
+    """What it was granted while it wrote, as parts of the bandwidth."""
 
 
 @contextmanager
@@ -98,26 +101,35 @@ def attack(daemon: Daemon, kind: str, user: int) -> Iterator[None]:
 def victim(daemon: Daemon, job: str, mebibytes: int = 16) -> Victim:
     """Let B write, and return what it has met."""
     words = [str(VICTIM), str(daemon.home), str(daemon.data), job, str(mebibytes)]
-    done = subprocess.run(
+    granted = []
+    with subprocess.Popen(
         [sys.executable, "-m", "hostile.victim", *words],
-        capture_output=True,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=120,
         env=_environment(),
-    )
-    assert done.returncode == 0, done.stderr
-    start = re.search(r"started in (\S+) s", done.stderr)
-    write = re.search(r"copied, (\S+) s", done.stderr)
-    complaint = re.search(r"not controlled: (.*)", done.stderr)
-    assert start, done.stderr
-    assert write, done.stderr
+    ) as process:
+        while process.poll() is None:
+            time.sleep(0.1)
+            granted += [
+                (each.grant or 0.0) / BANDWIDTH
+                for each in status(daemon).jobs
+                if each.user == VICTIM and each.active
+            ]
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert process.returncode == 0, said
+    start = re.search(r"started in (\S+) s", said)
+    write = re.search(r"copied, (\S+) s", said)
+    complaint = re.search(r"not controlled: (.*)", said)
+    assert start, said
+    assert write, said
     write_s = float(write[1])
     return Victim(
         float(start[1]),
         write_s,
         mebibytes * 2**20 / write_s / BANDWIDTH,
         complaint[1] if complaint else "",
+        tuple(granted),
     )
 
 

@@ -429,11 +429,18 @@ class Agent:
     # --- Messages of programs and users -----------------------------------------------
 
     async def reply(self, peer: Peer, message: FromProgram) -> Reply:
-        """Return the reply to a message of a process on this node."""
-        wait_s = self.budgets.spend(
-            peer.user, Spending.MESSAGES, self._clock(), self._cost(peer, message)
-        )
-        if wait_s:
+        """Return the reply to a message of a process on this node.
+
+        A user who asks too much has to wait. Raise `UnavailableError` if that would
+        take longer than the user waits for an answer.
+        """
+        user, now_s = peer.user, self._clock()
+        if self.budgets.debt_s(user, Spending.MESSAGES, now_s) > _ANSWER_S:
+            raise UnavailableError(
+                "you send too many requests", remedy="try again in some seconds"
+            )
+        cost = self._cost(peer, message)
+        if wait_s := self.budgets.spend(user, Spending.MESSAGES, now_s, cost):
             await asyncio.sleep(wait_s)
         if not isinstance(message, AttachProcess | RegisterJob):
             return await self._forward(peer, message)

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from penstock.errors import InputError
+from penstock.errors import InputError, UnavailableError
 from penstock.live.node.agent import Agent
 from penstock.live.node.budgets import Budgets, Holding, Spending
 from penstock.live.settings import Settings
@@ -280,5 +280,11 @@ class _Connections:
                 self.complaints.add(f"user {peer.user}: {error}", peer.user)
                 writer.write(frame(Refused(str(error))))
                 return
-            writer.write(frame(await self._agent.reply(peer, message)))
+            try:
+                reply = await self._agent.reply(peer, message)
+            except UnavailableError as error:
+                # Nothing more is read: what has arrived costs nothing.
+                writer.write(frame(Refused(str(error), retry=True)))
+                return
+            writer.write(frame(reply))
             await asyncio.wait_for(writer.drain(), _TIMEOUT_S)

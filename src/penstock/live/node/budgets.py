@@ -162,6 +162,10 @@ class Budgets:
             self.refuse(user, what, now_s)
         return wait_s
 
+    def debt_s(self, user: int, what: Spending, now_s: float) -> float:
+        """Return how long a user has to wait who has spent too much; else 0 (s)."""
+        return 0.0 if is_exempt(user) else self._bucket(user, what).debt_s(now_s)
+
     def hold(self, user: int, what: Holding, now_s: float) -> bool:
         """Let a user hold one more; return False if that is too much."""
         if not is_exempt(user):

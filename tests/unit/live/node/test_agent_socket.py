@@ -14,10 +14,10 @@ from typing import cast
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.node import agent_socket
+from penstock.live.node import agent_socket, budgets
 from penstock.live.node.agent import Agent
 from penstock.live.node.agent_socket import local_socket
-from penstock.live.node.budgets import Budgets
+from penstock.live.node.budgets import Budgets, Holding
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Peer, frame, read_frame
 from penstock.live.wire.messages import (
@@ -181,7 +181,8 @@ def test_other_users_are_answered_only_if_all_users_are_served(
 def test_a_user_has_a_limited_number_of_connections(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agent_socket, "_MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(budgets, "is_exempt", lambda _: False)
+    monkeypatch.setitem(budgets._MOST, Holding.CONNECTIONS, 2)
 
     async def act(clients: Clients) -> None:
         first, second = await clients.connect(), await clients.connect()
