@@ -238,3 +238,24 @@ def test_wrong_changes_are_refused() -> None:
         ctl._changed_document(["viz", "5 MB/s", "30"], BEFORE)
     with pytest.raises(InputError, match="2 words given"):
         ctl._changed_document(["viz", "5 MB/s"], BEFORE)
+
+
+def test_the_status_names_who_is_throttled_and_why() -> None:
+    document = status(line("a"))
+    document.throttled = [
+        messages.ThrottledUser(7, "connections were refused", 9, 2.4, "n1")
+    ]
+    shown = ctl._table(document).splitlines()[1]
+    expected = (
+        "throttled: user 7 on n1: connections were refused (9 times, last 2 s ago)"
+    )
+    assert shown == expected
+    assert ctl.status_document(document)["throttled"] == [
+        {
+            "user": 7,
+            "what": "connections were refused",
+            "times": 9,
+            "age": 2.4,
+            "node": "n1",
+        }
+    ]

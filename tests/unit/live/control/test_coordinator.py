@@ -40,6 +40,7 @@ from penstock.live.wire.messages import (
     SetPolicy,
     StatusDocument,
     TextAnswer,
+    ThrottledUser,
     UserReply,
     UserRequest,
 )
@@ -429,6 +430,14 @@ def test_users_see_only_their_own_jobs(site: Site) -> None:
     refused = site.ask(ExplainJob("a"), user=7, trusted=False)
     assert refused.reason.startswith("there is no job 'a'")
     assert "a with 100 B/s (yield" in site.ask(ExplainJob("7:c")).text
+
+
+def test_users_see_only_themselves_among_the_throttled(site: Site) -> None:
+    throttled = [ThrottledUser(user, "too much", 3, 1.0) for user in (7, 8)]
+    site.coordinator.receive("n", CounterReport([], 0, throttled), site.now)
+    shown = site.ask(GetStatus(), user=7, trusted=False).throttled
+    assert shown == [ThrottledUser(7, "too much", 3, 1.0, "n")]
+    assert [each.user for each in site.ask(GetStatus()).throttled] == [7, 8]
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.live.control.controller import Controller
-from penstock.live.control.lending import LEND_AFTER_S, LEND_FLOOR, LEND_HEADROOM
+from penstock.live.control.lending import (
+    DOUBTED_S,
+    LEND_AFTER_S,
+    LEND_FLOOR,
+    LEND_HEADROOM,
+)
 from support.controllers import B, controller_with, decide
 
 
@@ -136,3 +143,118 @@ def test_lending_neither_creates_nor_wastes_bandwidth(draws: list[float]) -> Non
     assert controller.job("hungry").rate >= B / len(rates) * (1.0 - 1e-9)
     for job in controller.jobs():
         assert job.rate <= job.kept_rate * (1.0 + 1e-9)
+
+
+# --- Reports that are not true --------------------------------------------------------
+
+
+def liars(count: int, *, lend: bool = True) -> Controller:
+    """Return jobs that say they are held up and move nothing, and an honest one."""
+    controller = Controller("fair-share", B, lend=lend)
+    for number in range(count):
+        controller.register(f"liar{number}", 0.0, user="a")
+        controller.post(f"liar{number}", 0.0, 1e4)
+    controller.register("honest", 0.0, user="b")
+    controller.post("honest", 0.0, 1e4)
+    controller.decide(0.0)
+    return controller
+
+
+def lie(controller: Controller, count: int, until_s: float) -> None:
+    """Let the liars report every 100 ms; the honest job draws its grant."""
+    moved_bytes = 0.0
+    for step in range(1, round(until_s / 0.1) + 1):
+        now = 0.1 * step
+        moved_bytes += 0.1 * controller.job("honest").rate
+        for number in range(count):
+            controller.progress(f"liar{number}", now, 0.0, held_up=True)
+        controller.progress("honest", now, moved_bytes, held_up=True)
+        controller.decide(now)
+
+
+@pytest.mark.parametrize("lend", [True, False])
+def test_jobs_that_move_nothing_have_no_share_whatever_they_say(lend: bool) -> None:
+    controller = liars(50, lend=lend)
+    assert controller.job("honest").rate == pytest.approx(B / 51.0)
+    lie(controller, 50, 1.0)
+    assert controller.job("honest").rate >= (1.0 - LEND_FLOOR) * B * (1.0 - 1e-9)
+
+
+def test_a_new_operation_of_a_user_who_lied_begins_without_a_share() -> None:
+    controller = liars(2)
+    lie(controller, 2, 1.0)
+    controller.complete("liar0", 1.0)
+    controller.post("liar0", 1.1, 1e4)
+    controller.register("liar2", 1.1, user="a")
+    controller.post("liar2", 1.1, 1e4)
+    controller.decide(1.1)
+    assert controller.job("honest").rate >= (1.0 - LEND_FLOOR) * B * (1.0 - 1e-9)
+    # Other users are not doubted, and after a while this one is not either.
+    controller.complete("liar2", 2.0)
+    controller.post("liar2", 2.0 + DOUBTED_S, 1e4)
+    assert not controller.job("liar2").is_frugal
+
+
+def test_what_a_doubted_job_keeps_grows_with_what_it_draws() -> None:
+    controller = liars(1)
+    lie(controller, 1, 1.0)
+    job, moved_bytes, now = controller.job("liar0"), 0.0, 1.0
+    kept = [job.kept_rate]
+    while job.rate < 0.9 * B / 2.0 and now < 5.0:
+        moved_bytes += 0.1 * job.rate
+        now += 0.1
+        controller.progress("liar0", now, moved_bytes, held_up=True)
+        controller.progress("honest", now, 1e3 * now, held_up=True)
+        controller.decide(now)
+        kept.append(job.kept_rate)
+    assert now < 5.0
+    assert all(after <= 2.6 * before for before, after in pairwise(kept))
+
+
+def test_a_false_claim_of_bytes_is_forgotten() -> None:
+    controller = liars(1)
+    controller.progress("liar0", 0.1, 1e3, held_up=True)
+    controller.doubt("liar0", 0.2)
+    controller.decide(0.2)
+    assert controller.job("honest").rate == pytest.approx((1.0 - LEND_FLOOR) * B)
+    lie(controller, 1, 1.0)
+    assert controller.job("honest").rate == pytest.approx((1.0 - LEND_FLOOR) * B)
+
+
+def test_one_large_call_is_made_at_once_and_held_up_for_long() -> None:
+    """Its bytes are counted when it begins to wait: it is no liar."""
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    for step in range(1, 50):
+        controller.progress("a", 0.1 * step, 500.0, held_up=True)
+        controller.decide(0.1 * step)
+    assert not controller.job("a").is_frugal
+
+
+def test_a_job_that_was_granted_nothing_is_believed() -> None:
+    controller = controller_with("fcfs", "a", "b")
+    for now, job_key in ((0.0, "a"), (0.1, "b")):
+        controller.post(job_key, now, 1e4)
+        controller.decide(now)
+    assert controller.job("b").rate == 0.0
+    for step in range(2, 30):
+        controller.progress("b", 0.1 * step, 0.0, held_up=True)
+        controller.progress("a", 0.1 * step, 10.0 * step, held_up=True)
+        controller.decide(0.1 * step)
+    controller.complete("a", 3.0)
+    controller.progress("b", 3.0, 0.0, held_up=True)
+    assert decide(controller, 3.0)["b"] == B
+
+
+def test_one_of_many_nodes_may_be_held_up() -> None:
+    controller = Controller("fair-share", B)
+    for job_key in ("a", "b"):
+        controller.register(job_key, 0.0, nodes=10)
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    for step in range(1, 20):
+        controller.progress("a", 0.1 * step, 0.5 * step, held_up=True)
+        controller.decide(0.1 * step)
+    assert not controller.job("a").is_frugal

@@ -129,6 +129,17 @@ def test_a_process_is_attached(tmp_path: Path) -> None:
     with_agent(tmp_path, act)
 
 
+def test_a_process_that_attaches_often_costs_one_descriptor(tmp_path: Path) -> None:
+    async def act(rig: AgentRig) -> None:
+        await rig.attach()
+        before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        for _ in range(100):
+            await rig.attach()
+        assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
+
+    with_agent(tmp_path, act)
+
+
 def test_a_new_job_is_reported_at_once(tmp_path: Path) -> None:
     """The controller takes this first report as the zero point."""
 

@@ -192,3 +192,18 @@ def test_the_prolog_logs_and_succeeds(
     assert "job ? runs without control: SLURM_JOB_ID is ''" in (
         (home / "slurm.log").read_text()
     )
+
+
+@pytest.mark.parametrize("script", ["epilog", "epilog-comment", "task-prolog"])
+@pytest.mark.parametrize("job_id", ["../lock", "1/../../lock", "17x", " ", ""])
+def test_a_job_id_that_is_no_number_is_no_path(
+    scripts: Path, home: Path, script: str, job_id: str
+) -> None:
+    (home / "slurm").mkdir()
+    page = home / "other.page"
+    page.write_text("page")
+    (home / "lock").write_text(f"{page}\n/data\n")
+    done = run(scripts / script, **JOB | {"SLURM_JOB_ID": job_id})
+    assert (done.returncode, done.stdout) == (0, "")
+    assert (home / "lock").exists()
+    assert page.exists()

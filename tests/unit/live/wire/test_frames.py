@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 import struct
@@ -16,7 +17,15 @@ from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.settings import Settings
 from penstock.live.wire import frames
 from penstock.live.wire.folder import locked_folder
-from penstock.live.wire.frames import Client, Peer, connect, frame, read_frame
+from penstock.live.wire.frames import (
+    OPERATOR_SOCKET,
+    Client,
+    Peer,
+    WarningLog,
+    connect,
+    frame,
+    read_frame,
+)
 from penstock.live.wire.messages import (
     GetStatus,
     MessageError,
@@ -179,3 +188,55 @@ def test_a_daemon_that_never_starts_is_not_waited_for_longer(
         pytest.raises(UnavailableError, match="still starting"),
     ):
         connect(settings)
+
+
+def test_an_operator_takes_the_socket_that_no_other_user_can_occupy(
+    tmp_path: Path,
+) -> None:
+    with (
+        socket.socket(socket.AF_UNIX) as shared,
+        socket.socket(socket.AF_UNIX) as operators,
+    ):
+        for listener, name in ((shared, "agent.sock"), (operators, OPERATOR_SOCKET)):
+            listener.bind(str(tmp_path / name))
+            listener.listen(1)
+            listener.settimeout(10.0)
+        with Client(tmp_path / "agent.sock"):
+            operators.accept()[0].close()
+        # A socket that a former daemon has left is no obstacle.
+        operators.close()
+        with Client(tmp_path / "agent.sock"):
+            shared.accept()[0].close()
+
+
+def test_a_client_waits_while_too_many_others_connect(tmp_path: Path) -> None:
+    path = tmp_path / "agent.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen(0)
+        first = Client(path)
+        with pytest.raises(UnavailableError, match="no penstock answers"):
+            Client(path, limit_s=0.1)
+
+        def accept() -> None:
+            listener.accept()[0].close()
+
+        accepting = threading.Timer(0.2, accept)
+        accepting.start()
+        Client(path, limit_s=30.0).close()
+        accepting.join()
+        first.close()
+
+
+def test_one_user_cannot_silence_the_log_for_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    warnings = WarningLog(logging.getLogger("penstock.test"))
+    for number in range(500):
+        warnings.add(f"complaint {number}", 65_001)
+    warnings.add("complaint 1", 65_001)
+    assert len(caplog.records) == 20
+    warnings.add("another user", 65_002)
+    for number in range(500):
+        warnings.add(f"of nobody {number}")
+    assert len(caplog.records) == 121
