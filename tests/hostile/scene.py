@@ -21,7 +21,7 @@ from pathlib import Path
 
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import GetStatus, StatusDocument
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 from support.daemons import Daemon
 
 __all__ = [

@@ -21,7 +21,7 @@ from penstock.live.node.execute import execute_program
 from penstock.live.node.shim import shim_environment
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess
-from penstock.native.build import shim_path
+from penstock.native.files import shim_path
 
 
 def main() -> None:

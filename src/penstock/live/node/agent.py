@@ -89,11 +89,6 @@ _LISTED_JOB_COST: Final = 0.2
 _T = TypeVar("_T")
 
 
-def _descriptors() -> int:
-    """Return how many files this process can open."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-
-
 class Agent:
     """Serves the pages in one folder.
 
@@ -127,7 +122,7 @@ class Agent:
         self._send = send
         self._journals = journals
         self._clock = clock
-        self.budgets = budgets or Budgets(_descriptors())
+        self.budgets = budgets or Budgets(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
         """What each user may take of the agent."""
         #: Who was over budget at the last heartbeat.
         self._throttled: list[ThrottledUser] = []
@@ -455,7 +450,7 @@ class Agent:
             return Refused(str(error), isinstance(error, UnavailableError))
 
     def _cost(self, peer: Peer, message: FromProgram) -> float:
-        """Return what a message costs of the budget of its user."""
+        """Return what a message costs."""
         if isinstance(message, AttachProcess):
             is_new = f"{peer.user}:{message.job_name}" not in self._jobs
             return _NEW_JOB_COST if is_new else 1.0
@@ -526,7 +521,7 @@ class Agent:
     def _find_or_create(self, note: JobNote, *, registers: bool = False) -> LocalJob:
         """Return the job of a note; create it if it does not exist.
 
-        The batch system registers a job whatever its user holds already.
+        A job that is registered needs no budget.
         """
         config = self._current_config()
         if note.job_key in self._jobs:
@@ -557,7 +552,6 @@ class Agent:
         return job
 
     def _create(self, note: JobNote, bell: Bell) -> LocalJob:
-        """Create the page of a job, with a slot in the bell of its user."""
         note.bell_slot = bell.take_slot(note.job_key)
         try:
             return LocalJob.create(self._folder, note)
