@@ -24,6 +24,7 @@ from penstock.live.settings import Settings
 from penstock.live.wire.folder import is_locked
 from penstock.live.wire.frames import RETRY_S, SILENT_S, START_S, Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
+from penstock.native.files import shim_path
 
 __all__ = ["PrivateDaemon", "Say", "controlled_environment", "start_daemon"]
 
@@ -66,7 +67,7 @@ def controlled_environment(
         The environment to extend; by default the one of this process.
     say
         Called if a private daemon is started, and before the user has to wait for
-        seconds: because the library is compiled, or the daemon does not answer yet.
+        seconds, because the daemon does not answer yet.
 
     Raises
     ------
@@ -82,6 +83,8 @@ def controlled_environment(
         raise UnavailableError(
             "the working directory is gone", remedy="change to another one with cd"
         ) from None
+    # Before a daemon is started, which could not control anything without it.
+    library = shim_path()
     with _connect(settings, say) as client:
         reply = client.ask(AttachProcess(job_name, nodes, volume_bytes, folder))
     if not isinstance(reply, PageAssigned):
@@ -90,7 +93,7 @@ def controlled_environment(
             remedy="use the same version of penstock for both",
         )
     prefixes = [Path(prefix) for prefix in reply.prefixes]
-    return shim_environment(Path(reply.page), prefixes, inherited)
+    return shim_environment(Path(reply.page), prefixes, inherited, library=library)
 
 
 def _say_nothing(text: str, *, is_wait: bool) -> None:

@@ -59,6 +59,18 @@ def test_a_daemon_that_is_slow_is_announced_once(
     assert waits == ["waiting for a daemon that is starting"]
 
 
+def test_no_private_daemon_is_started_without_the_library(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing() -> Path:
+        raise UnavailableError("the preload library is not compiled")
+
+    monkeypatch.setattr(run, "shim_path", missing)
+    with pytest.raises(UnavailableError, match="not compiled"):
+        controlled_environment(Settings(folder=str(tmp_path / "home")), "job")
+    assert not (tmp_path / "home").exists()
+
+
 def test_no_private_daemon_is_started_beside_one_that_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
