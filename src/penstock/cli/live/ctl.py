@@ -31,6 +31,7 @@ __all__ = [
     "grant_words",
     "main",
     "mode_words",
+    "rough_bandwidth",
     "setup_parser",
     "shared_words",
     "state_word",
@@ -374,14 +375,14 @@ def _belief_lines(storage: Any) -> list[str]:
 
 def _belief_words(belief: Any) -> str:
     """Return a learnt bandwidth with two digits, and its range if it varies."""
-    text = f"about {_rough(belief.bandwidth)}"
+    text = f"about {rough_bandwidth(belief.bandwidth)}"
     lowest, highest = belief.lowest, belief.highest
     if lowest is None or highest is None or highest < _VARIES * lowest:
         return text
-    return f"{text} ({_rough(lowest)} to {_rough(highest)} in the last minute)"
+    return f"{text} ({rough_bandwidth(lowest)} to {rough_bandwidth(highest)} in the last minute)"
 
 
-def _rough(rate_bytes_per_s: float) -> str:
+def rough_bandwidth(rate_bytes_per_s: float) -> str:
     """Return a bandwidth with two digits."""
     from penstock.units import format_bandwidth
 

@@ -16,7 +16,12 @@ from contextlib import contextmanager
 from math import inf
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.live.ctl import grant_words, mode_words, state_word
+from penstock.cli.live.ctl import (
+    grant_words,
+    mode_words,
+    rough_bandwidth,
+    state_word,
+)
 from penstock.cli.live.mount import waiting_words
 from penstock.cli.live.options import (
     WHERE,
@@ -228,7 +233,7 @@ def _head(status: Any, width: int) -> list[RenderableType]:
     for fact in (
         f"policy {status.policy}",
         f"{format_bandwidth(drawn, status.bandwidth or 0.0)} of "
-        f"{_total_words(status.bandwidth)} drawn",
+        f"{_total_words(status)} drawn",
         counted(len(status.jobs), "job"),
         counted(status.decisions, "decision"),
         f"agents: {agents}",
@@ -285,8 +290,13 @@ def _total(widths: Mapping[str, int]) -> int:
     return sum(widths.values()) + _BETWEEN * len(widths)
 
 
-def _total_words(bandwidth: float | None) -> str:
-    return "an unknown total" if bandwidth is None else format_bandwidth(bandwidth)
+def _total_words(status: Any) -> str:
+    """Return the bandwidth that is shared; one that is learnt has two digits."""
+    if status.bandwidth is None:
+        return "an unknown total"
+    if any(storage.learns for storage in status.storages):
+        return f"about {rough_bandwidth(status.bandwidth)}"
+    return format_bandwidth(status.bandwidth)
 
 
 def _grant(line: Any) -> float:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from penstock.cli.live import ctl
 from penstock.cli.live.top import _frame
-from penstock.live.wire.messages import JobStatus, StatusDocument
+from penstock.live.wire.messages import JobStatus, StatusDocument, StorageStatus
 
 NAMES = ("climate-atmosphere", "climate-ocean")
 
@@ -115,3 +115,14 @@ def test_moved_volumes_have_the_units_of_the_bandwidth_or_decimal_ones(
         console.print(_frame(status, 120))
     assert moved in captured.get()
     assert moved in ctl._table(status)
+
+
+@pytest.mark.parametrize(
+    ("learns", "words"), [(True, "of about 110 MB/s"), (False, "of 106.6 MB/s")]
+)
+def test_a_learnt_bandwidth_has_two_digits(learns: bool, words: str) -> None:
+    storage = StorageStatus("", 106.6e6, learns, "writes", {}, 2)
+    status = StatusDocument(
+        "control", "fcfs", 106.6e6, None, ["n"], 1, [], [], [storage]
+    )
+    assert words in shown(status, 80)
