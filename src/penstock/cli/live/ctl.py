@@ -379,7 +379,8 @@ def _belief_words(belief: Any) -> str:
     lowest, highest = belief.lowest, belief.highest
     if lowest is None or highest is None or highest < _VARIES * lowest:
         return text
-    return f"{text} ({rough_bandwidth(lowest)} to {rough_bandwidth(highest)} in the last minute)"
+    least, most = rough_bandwidth(lowest), rough_bandwidth(highest)
+    return f"{text} ({least} to {most} in the last minute)"
 
 
 def rough_bandwidth(rate_bytes_per_s: float) -> str:
