@@ -60,31 +60,40 @@ class LogFile(NamedTuple):
 def find_logs(names: Iterable[str], chosen: str) -> Iterator[LogFile | Skipped]:
     """Yield all logs below the named files and folders, in the order of their names.
 
+    A file or folder that is reached twice, by two names or by a link, counts once.
+
     Raises `InputError` if a name does not exist or the format is not known.
     """
     if chosen not in FORMATS:
         raise UnknownNameError("format", chosen, FORMATS, where="--format")
+    visited: set[Path] = set()
     for name in names:
         path = Path(name)
         if not path.exists():
             raise InputError("no such file or folder", where=name)
-        for candidate in _candidates(path):
-            yield _classified(candidate, chosen)
+        for item in _candidates(path, visited):
+            yield item if isinstance(item, Skipped) else _classified(item, chosen)
 
 
-def _candidates(path: Path) -> Iterator[Path]:
+def _candidates(path: Path, visited: set[Path]) -> Iterator[Path | Skipped]:
     """Yield `path`, or the files below it if it is a folder."""
-    is_folder = path.is_dir()
-    if not is_folder or is_recorder_folder(path) or is_archive_folder(path):
-        yield path
+    real = path.resolve()
+    if real in visited:
         return
-    for entry in sorted(os.scandir(path), key=lambda entry: entry.name):
-        if entry.name.startswith("."):
-            continue
-        if entry.is_dir():
-            yield from _candidates(Path(entry.path))
-        else:
-            yield Path(entry.path)
+    visited.add(real)
+    try:
+        is_folder = path.is_dir()
+        if not is_folder or is_recorder_folder(path) or is_archive_folder(path):
+            yield path
+            return
+        entries = sorted(os.scandir(path), key=lambda entry: entry.name)
+    except OSError as error:
+        reason = f"cannot read the folder: {error.strerror}"
+        yield Skipped(source=str(path), reason=reason)
+        return
+    for entry in entries:
+        if not entry.name.startswith("."):
+            yield from _candidates(Path(entry.path), visited)
 
 
 def _classified(path: Path, chosen: str) -> LogFile | Skipped:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,34 @@ def test_unknown_names_and_formats_are_refused(tmp_path: Path) -> None:
         _found(tmp_path / "nowhere")
     with pytest.raises(UnknownNameError, match="darshan"):
         _found(tmp_path, "pbs")
+
+
+def test_a_file_that_is_reached_twice_counts_once(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.darshan").touch()
+    (folder / "link.darshan").symlink_to("a.darshan")
+    (folder / "loop").symlink_to(folder)
+    names = [str(folder), str(folder / "a.darshan")]
+    assert list(find_logs(names, "auto")) == [
+        LogFile(folder / "a.darshan", "darshan"),
+    ]
+
+
+def test_a_folder_that_cannot_be_read_is_skipped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "a.darshan").touch()
+    scan = os.scandir
+
+    def refuse(path: Path) -> object:
+        if path.name == "secret":
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    log, skipped = _found(tmp_path)
+    assert isinstance(log, LogFile)
+    assert isinstance(skipped, Skipped)
+    assert skipped.reason == "cannot read the folder: Permission denied"
