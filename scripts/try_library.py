@@ -4,8 +4,8 @@
     python scripts/try_library.py FOLDER LAUNCHER [WORD ...]
 
 FOLDER holds the unpacked wheel. LAUNCHER starts programs there: ``chroot ROOT``, or
-``qemu-aarch64-static -L SYSROOT``. The program writes, and the page of the job must show
-the calls. Fails if it does not.
+``qemu-aarch64-static -L SYSROOT``. The program writes, and the page of the job must
+show the calls. Fails if it does not.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 from penstock.live.node.page import IoClass, Page
@@ -64,16 +63,15 @@ def _write(launcher: list[str], folder: Path, variables: dict[str, str]) -> None
     else:
         given = [word for setting in settings for word in ("-E", setting)]
         command = [*launcher, *given, *program]
-    with suppress(BrokenPipeError):
-        subprocess.run(  # noqa: S603 - given by the caller
-            command,
-            input="0\n",
-            text=True,
-            check=True,
-            timeout=60,
-            stdout=subprocess.DEVNULL,
-            env={"PATH": os.environ.get("PATH", os.defpath)},
-        )
+    subprocess.run(  # noqa: S603 - given by the caller
+        command,
+        input="0\n",
+        text=True,
+        check=True,
+        timeout=60,
+        stdout=subprocess.DEVNULL,
+        env={"PATH": os.environ.get("PATH", os.defpath)},
+    )
 
 
 if __name__ == "__main__":

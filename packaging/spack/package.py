@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Spack recipe of penstock."""
 
-from spack.package import PythonPackage, depends_on, license, variant, version
+from spack.package import *  # noqa: F403 - as every recipe does
 
 
 class Penstock(PythonPackage):
@@ -24,8 +24,7 @@ class Penstock(PythonPackage):
     depends_on("py-rich@13.9:", type=("build", "run"))
     depends_on("py-pyzmq@26:", type=("build", "run"))
     depends_on("py-prometheus-client@0.21:", type=("build", "run"))
-    with_sim = {"type": ("build", "run"), "when": "+sim"}
-    depends_on("py-numpy@2:", **with_sim)
-    depends_on("py-numba@0.63:", **with_sim)
-    depends_on("py-scipy@1.13:", **with_sim)
-    depends_on("py-polars@1.30:", **with_sim)
+    depends_on("py-numpy@2:", type=("build", "run"), when="+sim")
+    depends_on("py-numba@0.63:", type=("build", "run"), when="+sim")
+    depends_on("py-scipy@1.13:", type=("build", "run"), when="+sim")
+    depends_on("py-polars@1.30:", type=("build", "run"), when="+sim")

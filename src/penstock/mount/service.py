@@ -25,8 +25,6 @@ from penstock.mount.limits import Limits
 from penstock.mount.rules import FileOpener, application_of
 from penstock.mount.slo_settings import SloSettings, slo_settings_from
 from penstock.qos import CreditScheduler, QosScheduler, slo_of, unmet
-from penstock.qos.credit_front import with_credit
-from penstock.qos.scheduler import KernelScheduler
 
 __all__ = ["MountService", "compile_scheduler", "why_unmet"]
 
@@ -44,6 +42,8 @@ def why_unmet(slo_settings: SloSettings | None, limits: Limits) -> str:
 
 def compile_scheduler(slo_settings: SloSettings) -> None:
     """Compile the scheduler of a mount, or load it from the cache."""
+    from penstock.qos.scheduler import KernelScheduler  # noqa: PLC0415 - NumPy
+
     scheduler = slo_settings.scheduler.make(slo_settings.slos, 0.0)
     if isinstance(scheduler, KernelScheduler):
         scheduler.pointers()
@@ -89,6 +89,8 @@ class _ScheduledApplications:
     """
 
     def __init__(self, data_path: DataPath, settings: SloSettings) -> None:
+        from penstock.qos.credit_front import with_credit  # noqa: PLC0415 - NumPy
+
         self.settings = settings
         self._data_path = data_path
         self._errors = ErrorLog("a rule of the mount")

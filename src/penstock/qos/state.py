@@ -22,8 +22,6 @@ from __future__ import annotations
 from math import inf
 from typing import Any, Final, NamedTuple, cast
 
-import numpy as np
-
 from penstock.columns import append_to_list, pop_from_list
 from penstock.kernels import Floats, Ints, kernel, kinds, part, unpacker
 from penstock.qos.interface import MIN_COST_BYTES
@@ -298,6 +296,8 @@ def new_state(
     requests: int = REQUEST_LIMIT, applications: int = APPLICATION_LIMIT
 ) -> SchedulerState:
     """Return the state of a scheduler without requests and applications."""
+    import numpy as np  # noqa: PLC0415 - a mount without promises needs no NumPy
+
     sizes = dict.fromkeys(_BY_REQUEST, requests + 1)
     sizes |= {"value": PASS_S + 1, "counter": HELD + 1, "partials": 64}
     sizes |= dict.fromkeys(("pace_bytes_per_s", "pace_requests_per_s"), LEVELS)
@@ -321,8 +321,8 @@ def new_state(
 def larger_state(state: SchedulerState) -> SchedulerState:
     """Return the same state with room for twice as many requests and applications."""
     larger = new_state(2 * state.request_limit, 2 * state.application_limit)
-    for old, new in zip(state, larger, strict=True):
-        if isinstance(old, np.ndarray):
+    for old, new in zip(cast(Any, state), larger, strict=True):
+        if not isinstance(old, int):
             cast(Any, new)[: len(old)] = old
     return larger
 

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +166,11 @@ def test_the_number_of_applications_in_the_life_of_a_mount_is_bounded(
 def test_no_link_without_an_exchange(data_path: RecordingDataPath) -> None:
     assert service(data_path).open_link() is None
     assert MountService(data_path, LIMITS, None).open_link() is None
+
+
+def test_a_mount_without_promises_needs_neither_numpy_nor_numba() -> None:
+    script = (
+        "import sys; sys.modules.update(numpy=None, numba=None); "
+        "import penstock.mount.daemon, penstock.mount.service"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
