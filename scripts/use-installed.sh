@@ -72,7 +72,7 @@ pip install --no-index --find-links /files --break-system-packages \
 say "installed by pip: $(penstock --version)"
 use
 pip uninstall --yes --break-system-packages --root-user-action ignore penstock
-command -v penstock >/dev/null && fail "pip has left /usr/local/bin/penstock"
+[ ! -e /usr/local/bin/penstock ] || fail "pip has left /usr/local/bin/penstock"
 
 # --- The deb, upgraded under a running job ------------------------------------------------
 dpkg -i /files/penstock_*.deb >/dev/null
