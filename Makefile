@@ -24,7 +24,7 @@ unexport PYTHONDONTWRITEBYTECODE
 C_FILES  = $(shell find src tests -name '*.[ch]')
 
 .PHONY: help native mount packages demo demo-live figures test test-all test-newest test-quick check \
-    format docs wheel share bench clean
+    format docs wheel dist test-install share bench clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -71,6 +71,14 @@ test-quick: $(VENV)/.tests mount  ## all but the slowest tests
 wheel: $(VENV)/.wheel  ## build the sdist and the wheels (x86-64, aarch64) into dist/
 	@sh scripts/build-wheels.sh $(BIN)/python
 
+dist: wheel     ## also a deb and an rpm (packaging/)
+	@sh scripts/install-packages.sh rpm
+	@sh scripts/build-packages.sh $(BIN)/python
+
+test-install: dist  ## install dist/ in clean Debian roots (as root) and use it there
+	@sh scripts/install-packages.sh mmdebstrap qemu-user-static libc6-arm64-cross
+	@sh scripts/test-install.sh $(BIN)/python
+
 share: $(SMALL)  ## manual pages and completion scripts, for packages, in build/share
 	$(BIN)/penstock manual -o build/share/man/man1
 	mkdir -p build/share/bash-completion/completions build/share/zsh/site-functions \
@@ -79,7 +87,7 @@ share: $(SMALL)  ## manual pages and completion scripts, for packages, in build/
 	$(BIN)/penstock completion zsh > build/share/zsh/site-functions/_penstock
 	$(BIN)/penstock completion fish > build/share/fish/vendor_completions.d/penstock.fish
 
-check: $(READY) docs wheel  ## lint, types, documentation and the wheel
+check: $(READY) docs test-install  ## lint, types, documentation and what is installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/clang-format --dry-run -Werror $(C_FILES)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Install what is in dist/ (`make wheel`, `make dist-packages`) in clean Debian roots,
+# Install what is in dist/ (`make wheel`, `make dist`) in clean Debian roots,
 # without compiler and network, and use it there (scripts/use-installed.sh). Also load the
 # preload library into a program of an older C library, and of aarch64 under emulation.
 #
@@ -68,7 +68,9 @@ library() { # library MACHINE: unpack the preload library and the writer of a wh
 }
 root bullseye extract coreutils
 library x86_64
-"$python" scripts/try_library.py "$home/x86_64" chroot build/roots/bullseye
+mkdir -p build/roots/bullseye/proc
+unshare --mount sh -eu -c 'mount -t proc proc build/roots/bullseye/proc && exec "$@"' sh \
+    "$python" scripts/try_library.py "$home/x86_64" chroot build/roots/bullseye
 echo "test-install: the preload library counts calls under glibc of Debian 11"
 if command -v qemu-aarch64-static >/dev/null && [ -d /usr/aarch64-linux-gnu ] &&
     [ -e "$(echo dist/*_aarch64.whl)" ]; then

@@ -5,7 +5,7 @@
 
 FOLDER holds the unpacked wheel. LAUNCHER starts programs there: ``chroot ROOT``, or
 ``qemu-aarch64-static -L SYSROOT``. The program writes, and the page of the job must
-show the calls. Fails if it does not.
+show the calls. Fails if it does not. A root needs a mounted /proc.
 """
 
 from __future__ import annotations
