@@ -30,6 +30,7 @@ html_static_path = ["_static"]
 html_css_files = ["notebooks.css"]
 html_title = f"penstock {version}"
 autodoc_member_order = "bysource"
+add_module_names = False
 autodoc_typehints = "none"
 default_role = "code"
 nitpicky = False

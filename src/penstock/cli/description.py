@@ -73,6 +73,8 @@ def describe() -> Command:
 def _command(
     parser: argparse.ArgumentParser, path: tuple[str, ...], summary: str
 ) -> Command:
+    # Python 3.14 puts colours into the usage if a terminal is there.
+    parser.__dict__["color"] = False
     children: list[Command] = []
     arguments = []
     for action in parser._actions:
