@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 __all__ = ["PHASES", "WRITER", "Daemon", "resident_bytes"]
 
@@ -90,20 +90,20 @@ class Daemon:
         """Kill the daemon as if the node had lost it."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(120)
+        self.process.wait(LIMIT_S)
 
     def stop(self) -> int:
         """Stop the daemon in good order."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(120)
+        return self.process.wait(LIMIT_S)
 
     def close(self) -> None:
         """Kill the processes that a test has left."""
         for process in self._started:
             if process.poll() is None:
                 process.kill()
-            process.wait(120)
+            process.wait(LIMIT_S)
             for stream in (process.stdin, process.stdout, process.stderr):
                 if stream is not None:
                     stream.close()
@@ -115,7 +115,7 @@ class Daemon:
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=LIMIT_S,
             env=self.environment,
             cwd=self.data,
         )

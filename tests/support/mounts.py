@@ -13,11 +13,9 @@ from typing import Any
 
 from penstock.errors import InputError
 from penstock.native.files import mount_library_path
+from support.waiting import LIMIT_S
 
 __all__ = ["Mounted", "penstock", "why_no_mount_library", "why_no_mounts"]
-
-#: Longest wait for a command.
-LIMIT_S = 60.0
 
 
 def why_no_mounts() -> str:

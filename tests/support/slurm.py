@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from support.waiting import LIMIT_S
+
 __all__ = ["NEEDS_SLURM", "on_slurm"]
 
 _TOOLS = ("munged", "slurmctld", "slurmd", "sbatch", "unshare", "ip")
@@ -75,7 +77,7 @@ def on_slurm(
     nodes: int = 4,
     settings: str = "",
     environment: Mapping[str, str] | None = None,
-    limit_s: float = 100.0,
+    limit_s: float = 2 * LIMIT_S,
 ) -> str:
     """Run a command beside a fresh Slurm; return its output.
 

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from support.daemons import Daemon
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 NOBODY = 65534
 MB = 10**6
@@ -94,7 +94,7 @@ def srun(cluster: Cluster, script: str, *options: str) -> subprocess.Popen[str]:
 
 def output_lines(job: subprocess.Popen[str]) -> list[str]:
     """Return the lines of a job that must succeed, sorted."""
-    text, _ = job.communicate(timeout=120)
+    text, _ = job.communicate(timeout=LIMIT_S)
     assert job.returncode == 0, text
     return sorted(text.splitlines())
 
@@ -133,7 +133,7 @@ def other_libraries_are_kept(cluster: Cluster) -> None:
     batch.write_text(f"#!/bin/sh\n{script}\n")
     os.environ["LD_PRELOAD"] = str(other)
     command = ["sbatch", "-W", "-N2", f"--uid={NOBODY}", "-o", "out", str(batch)]
-    subprocess.run(command, cwd=cluster.data, check=True, timeout=120)
+    subprocess.run(command, cwd=cluster.data, check=True, timeout=LIMIT_S)
     del os.environ["LD_PRELOAD"]
     library = cluster.folder / "slurm-scripts" / "libpenstock.so"
     assert (cluster.data / "out").read_text() == f"{library}:{other}\n" * 2
@@ -176,8 +176,8 @@ def an_agent_restarts(cluster: Cluster) -> None:
     until(lambda: "continues" in agent.log)
     until(lambda: cluster.nodes() == len(NODES))
     agent.kill()
-    subprocess.run(["scancel", f"--user={NOBODY}"], check=True, timeout=120)
-    job.communicate(timeout=120)
+    subprocess.run(["scancel", f"--user={NOBODY}"], check=True, timeout=LIMIT_S)
+    job.communicate(timeout=LIMIT_S)
     until(lambda: not list((agent.home / "slurm").glob("*")))
     agent.start()
     until(lambda: cluster.nodes() == 0)

@@ -135,11 +135,15 @@ def test_a_lingering_private_daemon_does_not_answer_for_a_new_one(
 ) -> None:
     """Once `penstock serve` has begun, the first answer is its own."""
     with closing(Daemon(tmp_path)) as daemon:
-        assert daemon.run("true", job="job").wait(120) == 0
+        # On a busy machine this may be long after the job has ended.
+        kept = {"PENSTOCK_LINGER": "2 min"}
+        assert daemon.run("true", job="job", environment=kept).wait(120) == 0
         assert "learnt bandwidth shared" in daemon.command("ctl", "status").stdout
         daemon.begin()
         assert daemon.process is not None
         holder = str(daemon.process.pid)
         until(lambda: (daemon.home / "lock").read_text().startswith(holder))
-        first = daemon.command("ctl", "status")
-        assert "8 MB/s shared" in first.stdout, first.stderr
+        # The command does not wait for as long as a busy machine takes to start it.
+        answers = (daemon.command("ctl", "status") for _ in range(100))
+        first = next(each for each in answers if each.returncode == 0)
+        assert "8 MB/s shared" in first.stdout
