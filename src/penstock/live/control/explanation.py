@@ -102,8 +102,8 @@ def _loss(job: ControlledJob, now: float, circumstances: Circumstances) -> str:
     )
     if by_grants_s - lost_s > _NOTABLE_LOSS * age_s:
         text += (
-            f" For the policy it counts as {format_time(by_grants_s)}, by its grants: "
-            "its calls were held up for less."
+            f" For the policy it counts as {format_time(by_grants_s)}: what its grants "
+            "cost, whether they held up its calls or not."
         )
     return text
 

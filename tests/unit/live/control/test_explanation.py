@@ -69,7 +69,7 @@ def test_users_and_policies_may_count_the_lost_time_differently() -> None:
     assert "Also served: a with 100 B/s (yield 1.000)." in text
     assert text.endswith(
         "It has lost 1 s of the 4 s since it started (yield 0.750). For the policy it "
-        "counts as 4 s, by its grants: its calls were held up for less."
+        "counts as 4 s: what its grants cost, whether they held up its calls or not."
     )
 
 
