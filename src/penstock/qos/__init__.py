@@ -12,8 +12,8 @@ or install it under the entry-point group ``penstock.schedulers``.
 Files: `interface` (requests, SLOs, guarantees), `state` (columns), `scheduler` (runs
 kernels), `remote_service` (several servers), `credit`, `credit_storages`,
 `credit_stage` and `credit_front` (several client nodes, caps), the schedulers `fifo`,
-`sfq`, `edf` and `two_level`, and the parts of `two_level`: `promises`, `holding`,
-`late_aware`, `feedback` and `saturation`.
+`sfq`, `edf` and `two_level`, and the parts of `two_level`: `admission`, `promises`,
+`holding`, `late_aware`, `feedback` and `saturation`.
 """
 
 from __future__ import annotations

@@ -66,10 +66,10 @@ from collections.abc import Mapping
 from math import inf
 from typing import Final
 
-from penstock.columns import exact_sum
 from penstock.kernels import interpreted, kernel, part
+from penstock.qos.admission import admit, full_credit_bytes, update_total
 from penstock.qos.credit_stage import finish_request, next_passed, passes
-from penstock.qos.edf import pop_earliest, push_by_deadline
+from penstock.qos.edf import pop_earliest
 from penstock.qos.feedback import (
     begin_window,
     completed_requests,
@@ -83,13 +83,12 @@ from penstock.qos.feedback import (
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.promises import (
     count_remote_service,
-    pop_request,
     push_request,
     record_completion,
 )
 from penstock.qos.saturation import set_holding_depth
 from penstock.qos.scheduler import Kernels, KernelScheduler
-from penstock.qos.sfq import pop_by_start_tag, push_by_start_tag
+from penstock.qos.sfq import push_by_start_tag
 from penstock.qos.state import (
     APPLICATIONS,
     CHANGED,
@@ -108,14 +107,12 @@ from penstock.qos.state import (
     LOWER_BYTES,
     MAX_OUTSTANDING,
     MOVED_BYTES,
-    OTHERS_BYTES_PER_S,
     OUTSTANDING,
     RIVALS_UNTIL_S,
     SATURATED,
     SATURATED_CREDIT_S,
     SPARE_THRESHOLD,
     THRESHOLD,
-    TOTAL_BYTES_PER_S,
     USEFUL_DEPTH,
     USES_LAYOUT,
     WAITING,
@@ -135,7 +132,6 @@ __all__ = [
     "KERNELS",
     "LOWER_LEVEL_SHARE",
     "PARAMETERS",
-    "SPARE_SHARE",
     "TwoLevel",
     "arrive",
     "complete",
@@ -145,8 +141,6 @@ __all__ = [
 
 #: Depth before the first measurement.
 FIRST_DEPTH: Final = 8.0
-#: The storage is spare below this fraction of the queue threshold.
-SPARE_SHARE: Final = 0.9
 #: Fraction of the latency bound for the lower level, where the upper holds requests.
 LOWER_LEVEL_SHARE: Final = 0.5
 #: The storage is saturated if it was busy for more than this fraction of a window.
@@ -218,10 +212,7 @@ def next_request(table: SchedulerState, now: float) -> int:
         if now >= state.value[WINDOW_ENDS_S]:
             _close_window(state, now)
         if state.counter[WAITING] > 0:
-            if state.counter[HOLDS]:
-                _admit_promised(state, now)
-            else:
-                _admit_by_credit(state, now)
+            admit(state, now)
     if state.by_deadline[0] == 0 or not has_room(state):
         state.value[WAKE_S] = _next_wake_s(state, now)
         return -1
@@ -271,115 +262,6 @@ def _next_wake_s(state: SchedulerState, now: float) -> float:
     return value[WINDOW_ENDS_S]
 
 
-# --- The upper level admits -------------------------------------------------------
-
-
-@part
-def _admit_promised(state: SchedulerState, now: float) -> None:
-    """Admit requests within promises while D is positive, others while L allows."""
-    state.value[HOLD_UNTIL_S] = inf
-    full_bytes = _full_credit_bytes(state)
-    while state.counter[WAITING] > 0:
-        room = _in_lower_level(state) < state.value[DEPTH]
-        if not room and state.counter[LOWER_BYTES] >= full_bytes:
-            break
-        slot = pop_request(state, now, room)
-        if slot < 0:
-            break
-        if state.deadline_s[slot] < now:
-            latency_s = state.latency_s[state.application[slot]]
-            state.deadline_s[slot] = now + latency_s
-        _pass_down(state, slot, now)
-
-
-@part
-def _admit_by_credit(state: SchedulerState, now: float) -> None:
-    """Admit requests in the order of their start tags while D is positive."""
-    while state.counter[WAITING] > 0:
-        if state.value[CREDIT_BYTES] <= 0.0 and not _refill(state, now):
-            break
-        slot = pop_by_start_tag(state)
-        state.value[CREDIT_BYTES] -= state.cost_bytes[slot]
-        _pass_down(state, slot, now)
-
-
-@part
-def _refill(state: SchedulerState, now: float) -> bool:
-    """Fill D if the storage is spare or the credit window has expired.
-
-    Return True if D is positive.
-    """
-    value = state.value
-    full_bytes = _full_credit_bytes(state)
-    if _in_lower_level(state) < SPARE_SHARE * value[SPARE_THRESHOLD]:
-        value[CREDIT_BYTES] = full_bytes
-    elif now >= value[CREDIT_ENDS_S]:
-        value[CREDIT_ENDS_S] = now + _credit_window_s(state)
-        value[CREDIT_BYTES] = min(full_bytes, value[CREDIT_BYTES] + full_bytes)
-    return value[CREDIT_BYTES] > 0.0
-
-
-@part
-def _pass_down(state: SchedulerState, slot: int, now: float) -> None:
-    """Admit a request: put it into the lower level."""
-    i = state.application[slot]
-    state.counter[LOWER_BYTES] += state.cost_bytes[slot]
-    state.admitted_s[slot] = now
-    join_window(state, i)
-    state.admitted[i] += 1
-    push_by_deadline(state, slot)
-
-
-@part
-def _in_lower_level(state: SchedulerState) -> int:
-    """Return the number of requests in the lower level and at the storage."""
-    return state.counter[OUTSTANDING] + state.by_deadline[0]
-
-
-@part
-def _full_credit_bytes(state: SchedulerState) -> float:
-    """Return D_full: the sum of t_i over one credit window."""
-    return state.value[TOTAL_BYTES_PER_S] * _credit_window_s(state)
-
-
-@part
-def _credit_window_s(state: SchedulerState) -> float:
-    """Return the length of a credit window."""
-    if state.counter[SATURATED]:
-        return state.value[SATURATED_CREDIT_S]
-    if state.value[CREDIT_S] > 0.0:
-        return state.value[CREDIT_S]
-    return state.value[WINDOW_S]
-
-
-@part
-def _update_total(state: SchedulerState) -> None:
-    """Update the sum of t_i on this server; with send, cut D to D_full.
-
-    An SLO covers the service of all servers; only the local fraction counts here.
-    """
-    count = 0
-    for i in range(state.counter[APPLICATIONS]):
-        if state.has_slo[i]:
-            state.scratch[count] = state.weight[i] * _local_share(state, i)
-            count += 1
-    total = exact_sum(state.scratch, 0, count, state.partials)
-    if total == 0.0:
-        total = state.value[OTHERS_BYTES_PER_S]
-    state.value[TOTAL_BYTES_PER_S] = total
-    if not state.counter[HOLDS]:
-        state.value[CREDIT_BYTES] = min(
-            state.value[CREDIT_BYTES], _full_credit_bytes(state)
-        )
-
-
-@part
-def _local_share(state: SchedulerState, i: int) -> float:
-    """Return the fraction of the application's service that is on this server."""
-    total_bytes = state.local_bytes[i] + state.remote_bytes[i]
-    return 1.0 if total_bytes == 0.0 else state.local_bytes[i] / total_bytes
-
-
 # --- Feedback at the end of a window ----------------------------------------------
 
 
@@ -393,7 +275,7 @@ def _close_window(state: SchedulerState, now: float) -> None:
     for i in range(state.counter[APPLICATIONS]):
         state.local_bytes[i] *= _DECAY
         state.remote_bytes[i] *= _DECAY
-    _update_total(state)
+    update_total(state)
     if completed_requests(state) > 0:
         group_samples(state)
         is_overloaded = value[DECIDED_DEPTH] == inf
@@ -423,7 +305,7 @@ def _set_latencies(table: SchedulerState, shortest_s: float) -> None:
         credit_s if credit_s > 0.0 else LOWER_LEVEL_SHARE * shortest_s
     )
     state.counter[CHANGED] = 1
-    _update_total(state)
+    update_total(state)
 
 
 @kernel
@@ -491,7 +373,7 @@ class TwoLevel(KernelScheduler):
     @property
     def full_credit_bytes(self) -> float:
         """D_full: the sum of t_i over one credit window."""
-        full: float = interpreted(_full_credit_bytes)(self.columns)
+        full: float = interpreted(full_credit_bytes)(self.columns)
         return full
 
     @property

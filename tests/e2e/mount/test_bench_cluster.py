@@ -76,7 +76,7 @@ def test_all_scenes_are_measured_simulated_drawn_and_cleaned_up(tmp_path: Path) 
                 assert figures["bytes_per_s"] > 0.0
     assert (output / "slo-cluster.svg").stat().st_size > 10_000
     lines = (output / "slo-cluster.md").read_text().splitlines()
-    assert sum(line.startswith("| ") for line in lines) == 1 + 2 * 4 + 1
+    assert sum(line.startswith("| ") for line in lines) == 1 + 2 * 4
     assert not (FOLDER / "client1").exists()
 
 

@@ -108,8 +108,13 @@ def table(results: Sequence[SceneResult]) -> str:
 
 
 def goal_table(measurements: Sequence[Measurement]) -> str:
-    """Return all measurements with a goal as a table (Markdown), and how many miss."""
+    """Return all measurements with a goal as a table (Markdown), and how many miss.
+
+    Return an empty text if none has a goal.
+    """
     aimed = [measurement for measurement in measurements if measurement.has_goal]
+    if not aimed:
+        return ""
     missed = sum(not measurement.is_reached for measurement in aimed)
     lines = [_GOAL_HEADER, "|---" * (_GOAL_HEADER.count("|") - 1) + "|"]
     for measurement in aimed:

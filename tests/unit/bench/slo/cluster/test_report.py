@@ -59,6 +59,7 @@ def test_goals_are_reached_or_missed() -> None:
     assert lines[2] == "| shares | 0.9 | 0.97 to 1.03 | missed |"
     assert lines[3] == "| windows | 96 % | at least 95 | reached |"
     assert lines[4:] == ["", "1 of 2 goals are reached."]
+    assert goal_table(taken[2:]) == ""
 
 
 def test_the_table_has_a_row_per_application_in_megabytes_and_milliseconds() -> None:
