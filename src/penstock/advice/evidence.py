@@ -85,7 +85,8 @@ def of_logs(imported: Imported, scenarios: int, seed: int) -> Evidence:
     members = [imported.instance]
     if details & set(_COARSE):
         members = imported.ensemble(max(round(scenarios * _MEMBERS), 1), seed)
-    is_known = imported.is_bandwidth_known or details == {"history"}
+    is_shared = any(record.shared_rates for record in imported.records)
+    is_known = imported.is_bandwidth_known or is_shared
     return Evidence(
         tuple(members),
         Uncertainty(

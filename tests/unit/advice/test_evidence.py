@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,13 @@ def test_logs_do_not_tell_the_policy_in_use(intervals: str) -> None:
     evidence = of_logs(import_logs([intervals]), scenarios=3, seed=1)
     assert evidence.present.label == "fair-share"
     assert "without control" in evidence.present.source
+
+
+@pytest.mark.parametrize(("capacity", "doubt"), [(1e9, 0.0), (inf, 0.3)])
+def test_a_bandwidth_that_past_jobs_shared_is_known(
+    capacity: float, doubt: float, tmp_path: Path
+) -> None:
+    done = operation(1.0, 3.0, capacity=capacity)
+    record(tmp_path, (run(), [done]))
+    evidence = of_logs(import_logs([str(tmp_path)]), scenarios=3, seed=1)
+    assert evidence.uncertainty.bandwidth == doubt

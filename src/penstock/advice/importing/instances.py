@@ -13,9 +13,9 @@ bandwidth).
 A past job of penstock has the rate of its I/O without the time that it lost as its cap
 (`penstock.advice.logs.history`), and its waiting is not copied.
 
-**Bandwidth of the storage.** If it is not given: for past jobs of penstock, the
-bandwidth that they shared; else the highest rate at which the jobs
-moved bytes together. The storage has at least this bandwidth; it may have more.
+**Bandwidth of the storage.** If it is not given: the bandwidth that past jobs of
+penstock shared, if they did; else the highest rate at which the jobs moved bytes
+together. The storage has at least this bandwidth; it may have more.
 
 **Window.** It ends with the last job. If all jobs are past jobs of penstock, it ends
 `HORIZON_S` later: some policies look at the end of the window, and live control never
@@ -118,20 +118,31 @@ def assumed_platform(
     Raises `InputError` if no log says at which rate bytes moved and no bandwidth is
     given.
     """
-    total, node = assumptions.bandwidth, assumptions.node_bandwidth
-    # In a history the time in I/O includes waiting: it tells no rate.
-    timed = [r for r in records if r.io_s > 0 and r.detail != "history"]
-    notes = []
-    shared = [rate for record in records for rate in record.shared_rates]
-    if total is None and shared:
-        total = statistics.median(shared)
+    total, notes = _assumed_bandwidth(records, assumptions.bandwidth)
+    node = assumptions.node_bandwidth
+    if node is None:
+        # Past jobs of penstock do not tell what a node could draw.
+        timed = [r for r in records if r.io_s > 0 and r.detail != "history"]
+        node = max((_rate(r) / r.nodes for r in timed), default=total)
+        source = "the highest rate per node in the logs" if timed else "not limited"
         notes.append(
-            f"bandwidth {format_bandwidth(total)}: what the jobs shared, median over "
-            "their operations (--bandwidth)"
+            f"node bandwidth {format_bandwidth(node)}: {source} (--node-bandwidth)"
         )
-    elif total is not None:
-        notes += _doubts(total, records)
+    return Platform(total, node), notes
+
+
+def _assumed_bandwidth(
+    records: Sequence[LoggedJob], given: float | None
+) -> tuple[float, list[str]]:
+    """Return the bandwidth of the storage (bytes/s), and notes about it."""
+    if given is not None:
+        return given, _doubts(given, records)
+    shared = [rate for record in records for rate in record.shared_rates]
+    if shared:
+        total = statistics.median(shared)
+        source = "what the jobs shared, median over their operations"
     else:
+        timed = [record for record in records if record.io_s > 0]
         if not timed:
             raise InputError(
                 "no log says how fast the storage is",
@@ -139,17 +150,11 @@ def assumed_platform(
                 remedy="give its bandwidth, e.g. --bandwidth 100GB/s",
             )
         total = _highest_rate(timed)
-        notes.append(
-            f"bandwidth {format_bandwidth(total)}: the highest rate at which the jobs "
-            "moved bytes together; the storage may have more (--bandwidth)"
+        source = (
+            "the highest rate at which the jobs moved bytes together; the storage may "
+            "have more"
         )
-    if node is None:
-        node = max((_rate(r) / r.nodes for r in timed), default=total)
-        source = "the highest rate per node in the logs" if timed else "not limited"
-        notes.append(
-            f"node bandwidth {format_bandwidth(node)}: {source} (--node-bandwidth)"
-        )
-    return Platform(total, node), notes
+    return total, [f"bandwidth {format_bandwidth(total)}: {source} (--bandwidth)"]
 
 
 def _doubts(bandwidth: float, records: Sequence[LoggedJob]) -> list[str]:
@@ -180,8 +185,8 @@ def releases_of(records: Sequence[LoggedJob], *, align: bool) -> list[float]:
 
 
 def _rate(record: LoggedJob) -> float:
-    """Return the rate of a job during its I/O (bytes/s)."""
-    return record.volume_bytes / record.io_s
+    """Return the rate of a job during its I/O, without what it lost (bytes/s)."""
+    return record.cap or record.volume_bytes / record.io_s
 
 
 def _highest_rate(records: Sequence[LoggedJob]) -> float:

@@ -58,11 +58,16 @@ def test_the_bandwidth_is_the_median_of_what_was_shared() -> None:
     assert _instance(runs, 5.0).platform.bandwidth == 5.0
 
 
-def test_without_any_bandwidth_it_must_be_given() -> None:
-    runs = [RunWithOperations(past_job("a"), [_operation(1, 2, 1.0, shared=None)])]
+def test_without_a_shared_bandwidth_it_is_the_highest_rate() -> None:
+    runs = [RunWithOperations(past_job("a"), [_operation(1, 2, 3.0, shared=None)])]
+    assert _instance(runs).platform.bandwidth == 3.0
+    assert _instance(runs, 2.0).platform.bandwidth == 2.0
+
+
+def test_without_any_rate_the_bandwidth_must_be_given() -> None:
+    runs = [RunWithOperations(past_job("a"), [])]
     with pytest.raises(InputError, match="--bandwidth"):
         _instance(runs)
-    assert _instance(runs, 2.0).platform.bandwidth == 2.0
 
 
 def test_a_job_that_comes_again_gets_a_number() -> None:
