@@ -48,7 +48,7 @@ def test_an_attack_costs_nobody_else_anything(
         seen = victim(daemon, kind, 8)
         opened = descriptors(daemon)
     assert not seen.complaint
-    # The figures are in benchmarks/hostile.py; this machine may be busy.
+    # The figures are in benchmarks/attacks.py; this machine may be busy.
     assert seen.start_s < 2.0
     assert median(seen.granted) > 0.9
     assert 0.3 < seen.share < 1.1
