@@ -80,12 +80,7 @@ test-install: dist  ## install dist/ in clean Debian roots (as root) and use it 
 	@sh scripts/test-install.sh $(BIN)/python
 
 share: $(SMALL)  ## manual pages and completion scripts, for packages, in build/share
-	$(BIN)/penstock manual -o build/share/man/man1
-	mkdir -p build/share/bash-completion/completions build/share/zsh/site-functions \
-	    build/share/fish/vendor_completions.d
-	$(BIN)/penstock completion bash > build/share/bash-completion/completions/penstock
-	$(BIN)/penstock completion zsh > build/share/zsh/site-functions/_penstock
-	$(BIN)/penstock completion fish > build/share/fish/vendor_completions.d/penstock.fish
+	@sh scripts/write-share.sh $(BIN)/penstock build/share
 
 check: $(READY) docs test-install  ## lint, types, documentation and what is installed
 	$(BIN)/ruff format --check .

@@ -41,6 +41,7 @@ if command -v python3.11 >/dev/null; then
     python3.11 -m compileall -q -s "$tree" -p / --invalidation-mode unchecked-hash "$site"
 fi
 install -m 644 packaging/penstock.toml "$tree/etc/penstock"
+sh scripts/write-share.sh "$(dirname "$python")/penstock" "$tree/usr/share"
 sed 's|/usr/local/bin|/usr/bin|; /^#$/d; /^#     install/d; /^# Adjust/d' \
     examples/penstock.service >"$tree/usr/lib/systemd/system/penstock.service"
 
