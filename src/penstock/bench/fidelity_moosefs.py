@@ -114,7 +114,7 @@ def measure(settings: BenchSettings) -> Iterator[Measurement]:
     for policy in policies:
         get_policy(policy)
     worst = 0.0
-    shim_path()  # Build the preload library before the namespaces exist.
+    shim_path()  # Without the preload library, fail before anything starts.
     words = [str(max(1, settings.rounds // 15)), *policies]
     start_ups: dict[str, float] = {}
     for line in run_module(ClusterSpec(client_bytes_per_s=_LINK), __name__, words):

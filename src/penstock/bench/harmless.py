@@ -188,7 +188,7 @@ def _prepare(work: Path, *, is_cold: bool = False) -> None:
 
 def _measure_start(runs: PairedRuns) -> Iterator[Measurement]:
     """Yield what ``penstock run`` adds before a program, and the loader inside it."""
-    shim_path()  # Compiled once for each user.
+    shim_path()  # Without the preload library, fail before anything starts.
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         first_s = runs.start()

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: MIT
-"""The C sources of the preload library, and how it is found or built."""
+"""The C sources of the preload library and of mounts, and where they are compiled."""

@@ -79,7 +79,7 @@ class Drainer:
         if self.is_running or now - self._started < _RETRY_S:
             return
         self._started = now
-        # In a thread: the library may have to be compiled, which takes seconds.
+        # In a thread, which waits for the process.
         thread = threading.Thread(target=self._run, args=(folder,), daemon=True)
         with contextlib.suppress(RuntimeError):
             thread.start()
