@@ -61,9 +61,11 @@ class Victim:
 @contextmanager
 def scene(**settings: str) -> Iterator[Daemon]:
     """Yield a running daemon that serves all users."""
-    shim_path()
     folder = Path(tempfile.mkdtemp(prefix="penstock-hostile-"))
     folder.chmod(0o711)
+    # Other users need not have access to the folder of this checkout.
+    shutil.copyfile(shim_path(), folder / "libpenstock.so")
+    (folder / "libpenstock.so").chmod(0o755)
     settings = {"bandwidth": f"{BANDWIDTH} B/s", "users": "all"} | settings
     daemon = Daemon(folder, **settings)
     daemon.data.chmod(0o777)

@@ -21,13 +21,12 @@ from penstock.live.node.execute import execute_program
 from penstock.live.node.shim import shim_environment
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess
-from penstock.native.files import shim_path
 
 
 def main() -> None:
     """Join the daemon, then write."""
     user, folder, data, job, mebibytes = sys.argv[1:]
-    library = shim_path()  # root compiles it; other users can read it
+    library = Path(folder).parent / "libpenstock.so"
     os.chdir(data)
     become(int(user))
     begun_s = time.monotonic()
