@@ -104,7 +104,7 @@ bench: $(READY)  ## speed as ratios to SimPy, SimGrid and a time-stepped method
 
 clean:          ## remove what was built
 	rm -rf $(VENV) .venv-newest out build dist docs/_build docs/_generated \
-	    src/penstock/native/built
+	    src/penstock/native/built src/*.egg-info
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(SMALL): pyproject.toml | $(VENV)/pyvenv.cfg

@@ -18,7 +18,9 @@ mkdir -p "$build"
 exec 9>"$build/.lock"
 flock 9
 {
-    { [ -e "$build/Makefile" ] || cmake -G "Unix Makefiles" -B "$build"; } &&
+    # Headers of libfuse that were not there before are looked for again.
+    { [ -e src/penstock/native/built/libpenstock-mount.so ] ||
+        cmake -U HAS_LIBFUSE -G "Unix Makefiles" -B "$build"; } &&
         cmake --build "$build" --parallel &&
         cmake --install "$build" --prefix src
 } >"$log" 2>&1 9>&- || {

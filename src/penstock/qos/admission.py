@@ -1,19 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The upper level of the two-level scheduler: which requests pass to the lower level.
 
-With ``overload=hold`` requests within a promise (`penstock.qos.promises`) are admitted
-while the lower level holds less than
-
-    D_full = (sum_i t_i) x credit window,
-
-the others only while fewer than L requests are in the lower level.
-
-With ``overload=send``, the rule of the paper, requests are admitted in the order of
-their start tags (`penstock.qos.sfq`) while the credit D, common to all applications, is
-positive. D is filled to D_full when the storage is spare or the credit window expires.
-
-Of each throughput t_i only the part counts that the application receives on this
-server.
+The docstring of `penstock.qos.two_level` states the rule, for ``overload=hold`` and for
+``overload=send``.
 """
 
 from __future__ import annotations

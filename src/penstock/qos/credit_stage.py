@@ -174,7 +174,10 @@ def _end_lease(state: SchedulerState, now: float) -> None:
 def _set_rates(
     state: SchedulerState, i: int, granted: float, cap: float, now: float
 ) -> None:
-    """Change the rates of `i`; what was overdrawn stays overdrawn."""
+    """Change the rates of `i`.
+
+    An application that had a rate keeps its debt; one that had none begins at 0.
+    """
     if _rate(state, i) == inf:
         state.level_bytes[i] = 0.0
         state.filled_s[i] = now

@@ -258,7 +258,7 @@ class ApplicationUse(NamedTuple):
     done_bytes: float
     """Cost of the requests that are complete, minus refunds."""
     busy_s: float
-    """Time during which it had at least one request at the mount."""
+    """Time with at least one request at the mount; pauses below `THINK_S` count."""
     held: int
     """Number of requests that wait for granted credit now."""
 

@@ -153,14 +153,14 @@ class SchedulerState(NamedTuple):
     level_bytes: Floats
     """Credit that it has saved; below 0 it has drawn too much."""
     filled_s: Floats
-    """When `level_bytes` was right."""
+    """Time at which `level_bytes` was computed (s)."""
     held_first: Ints
     """First request of the list of those that wait for credit; -1: none."""
     held_last: Ints
     held: Ints
     """Requests that wait for credit."""
     holding: Ints
-    """Set of applications with such requests."""
+    """Set of applications that have requests without credit."""
     holding_place: Ints
     passed_bytes: Ints
     """Cost of its requests that have passed, minus refunds."""

@@ -3,8 +3,8 @@
 
 Every scheduler sends a report in each period, and the allocator decides once per period
 and sends every scheduler its rates, and what other storages have served. A message
-takes a random time, and some are lost. A scheduler or the allocator may fall silent for
-good.
+takes a random time, and some are lost. A message that a later one has overtaken is
+dropped, as in the live exchange. A scheduler or the allocator may fall silent for good.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.qos import CreditScheduler, QosScheduler
 from penstock.qos.credit import LEASE_S, PERIOD_S
 from penstock.qos.credit_storages import StorageCredits
 
-__all__ = ["CENTRAL", "CreditMember", "CreditMessages"]
+__all__ = ["CENTRAL", "Action", "CreditMember", "CreditMessages"]
 
 #: Name of the allocator among those that may fall silent.
 CENTRAL = "central"
@@ -79,6 +79,9 @@ class CreditMessages:
         self._network = network
         self._random = random
         self._plan = plan
+        #: Sender or receiver -> when the newest message that arrived was sent (s).
+        self._newest_report_s: dict[str, float] = {}
+        self._newest_rates_s: dict[str, float] = {}
         for index, name in enumerate(members):
             first_s = PERIOD_S * (index + 1) / len(members)
             plan(first_s, self._reporting(name))
@@ -94,6 +97,8 @@ class CreditMessages:
             uses = member.credit.use(now)
 
             def deliver(later: float) -> None:
+                if not _is_newer(self._newest_report_s, name, now):
+                    return
                 weights = self._weights
                 self._credits.report(member.storage, name, weights, uses, later)
 
@@ -109,13 +114,19 @@ class CreditMessages:
         for storage in self._credits.storages:
             elsewhere = self._credits.served_elsewhere(storage)
             for name, rates in self._credits.decide(storage, now).items():
-                self._send(now, self._delivery(name, rates, elsewhere))
+                self._send(now, self._delivery(name, rates, elsewhere, now))
         self._plan(now + PERIOD_S, self._decide)
 
     def _delivery(
-        self, name: str, rates: Mapping[str, float], elsewhere: Mapping[str, float]
+        self,
+        name: str,
+        rates: Mapping[str, float],
+        elsewhere: Mapping[str, float],
+        sent_s: float,
     ) -> Action:
-        def deliver(later: float) -> str:
+        def deliver(later: float) -> str | None:
+            if not _is_newer(self._newest_rates_s, name, sent_s):
+                return None
             member = self._members[name]
             member.credit.set_rates(rates, LEASE_S, later)
             if elsewhere:
@@ -128,3 +139,11 @@ class CreditMessages:
         lost, delay = self._random.random(2)
         if lost >= self._network.loss_share:
             self._plan(now + delay * self._network.max_delay_s, deliver)
+
+
+def _is_newer(newest_s: dict[str, float], name: str, sent_s: float) -> bool:
+    """Note a message; return False if one that was sent later has overtaken it."""
+    if sent_s < newest_s.get(name, -inf):
+        return False
+    newest_s[name] = sent_s
+    return True

@@ -8,16 +8,25 @@ mounts and in ``penstock serve``.
 from __future__ import annotations
 
 from dataclasses import replace
+from heapq import heappop, heappush
+from itertools import count, cycle
 from math import inf
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
+from numpy.random import Generator
 
-from penstock.qos import Slo
-from penstock.qos.credit import LEASE_S
+from penstock.qos import CreditScheduler, QosScheduler, Slo
+from penstock.qos.credit import LEASE_S, PERIOD_S
 from penstock.sim.requests import Exchange, RequestRun, simulate_requests
-from penstock.sim.requests_credit import CENTRAL
+from penstock.sim.requests_credit import (
+    CENTRAL,
+    Action,
+    CreditMember,
+    CreditMessages,
+)
 from penstock.sim.requests_server import ServerSpec
 from penstock.workloads.clients import Clients, saturating, steady
 
@@ -149,6 +158,31 @@ def test_an_application_that_comes_back_has_its_share_at_once() -> None:
     run = simulate(clients, slos_of((3, 1)), Exchange(credit=True, max_delay_s=0.02))
     assert rate(run, "b", 5.0, 20.0) >= 0.97 * CAPACITY
     assert rate(run, "a", 20.0) == pytest.approx(0.75 * CAPACITY, rel=0.06)
+
+
+def test_messages_that_were_overtaken_are_dropped() -> None:
+    """The messages of even periods take 4 periods: three later ones arrive before."""
+    arrived: list[int] = []
+    plan: list[tuple[float, int, Action]] = []
+    order = count()
+    credit = Mock(spec=CreditScheduler)
+    credit.use.return_value = {}
+    credit.set_rates.side_effect = lambda rates, lease_s, now: arrived.append(
+        round(now / PERIOD_S)
+    )
+    random = Mock(spec=Generator)
+    random.random.side_effect = ((1.0, delay) for delay in cycle((0.0, 0.0, 1.0, 1.0)))
+    CreditMessages(
+        {"0": CreditMember("s", Mock(spec=QosScheduler), credit)},
+        {"a": 1.0},
+        Exchange(credit=True, max_delay_s=4 * PERIOD_S),
+        random,
+        lambda at, action: heappush(plan, (at, next(order), action)),
+    )
+    while plan[0][0] < 10.5 * PERIOD_S:
+        now, _, action = heappop(plan)
+        action(now)
+    assert arrived == [3, 5, 7, 9]
 
 
 def test_a_mount_that_dies_costs_at_most_one_lease() -> None:

@@ -255,8 +255,11 @@ class JobRecord:
 
         See `LossSpans`. Policies read another number, `ControlledJob.lost_s`.
         """
+        return self.lost_before_s + self._lost_since_joining_s(now)
+
+    def _lost_since_joining_s(self, now: float) -> float:
         under_way_s = self._operation_lost_s(now) if self.controlled.is_active else 0.0
-        return self.lost_before_s + self.lost_here_s + under_way_s
+        return self.lost_here_s + under_way_s
 
     def progress_yield(self, now: float) -> float:
         """Return 1 - lost time / age, as users see it."""
@@ -286,7 +289,7 @@ class JobRecord:
             nodes=self.nodes,
             joined_s=self.joined_s,
             left_s=now if left else None,
-            lost_s=self.lost_here_s,
+            lost_s=self._lost_since_joining_s(now),
             moved_bytes=self.moved_bytes,
             cap=controlled.bandwidth,
             policy=controller.policy,

@@ -323,7 +323,7 @@ class BandwidthBelief(msgspec.Struct, frozen=True):
     age_s: float | None = msgspec.field(name="age")
     """Time since it was last confirmed or changed; None: not in this run."""
     lowest: float | None = None
-    """Lowest rate that was believed in the last minute of company."""
+    """Lowest rate that was believed in the minute before the last measurement."""
     highest: float | None = None
     """Highest rate that was believed then."""
 
@@ -353,9 +353,9 @@ class ThrottledUser(msgspec.Struct, frozen=True):
     what: str
     """What was refused or delayed, and why."""
     times: int
-    """How often, since this began."""
+    """Number of refusals and delays; it starts again after a minute without one."""
     age_s: float = msgspec.field(name="age")
-    """Time since the last time."""
+    """Time since the last refusal or delay."""
     node: str = ""
     """The node; an agent leaves it to the controller to fill it in."""
 

@@ -57,6 +57,15 @@ def _share_for_a_second(site: Site) -> None:
     site.report("n", "0:a", 75.0, idle_s=0.25, held_up_s=0.5)
 
 
+def test_the_run_of_a_job_counts_the_loss_of_the_operation_under_way(
+    site: Site,
+) -> None:
+    _share_for_a_second(site)
+    site.report("n", "0:b", 25.0, held_up_s=0.5)
+    runs = {run.job_key: run for run in site.coordinator.runs(site.now)}
+    assert runs["0:b"].lost_s == pytest.approx(0.25)
+
+
 @pytest.mark.parametrize(("held_up_s", "lost_s"), [(0.0, 0.0), (0.1, 0.1), (9.0, 0.25)])
 def test_status_and_archive_have_one_definition_of_lost_time(
     site: Site, archive: _Archive, held_up_s: float, lost_s: float
