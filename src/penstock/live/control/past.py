@@ -41,8 +41,8 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     policy: str
     """Policy in use at the end; `DRY_RUN` in a dry run."""
     limit: float = inf
-    """Lowest limit that an operator set; infinite: none. Time that this limit costs does
-    not count as lost."""
+    """Lowest limit that an operator set; infinite: none. Time that this limit costs
+    does not count as lost."""
 
     @property
     def name(self) -> str:
