@@ -164,7 +164,8 @@ def _group_measurements(
     )
     yield Measurement(
         f"{scheduler}: throughput / that of {_BASELINE}",
-        answered_requests(run.windows) / answered_requests(runs[_BASELINE].windows),
+        answered_requests(run.windows)
+        / max(1, answered_requests(runs[_BASELINE].windows)),
         "",
         least=0.95 if has_goal else -inf,
     )
@@ -211,7 +212,7 @@ def _small_reads(root: Path, scale: BenchScale) -> Iterator[Measurement]:
         )
         yield Measurement(
             f"{name}, writers / those of {_BASELINE}",
-            run.written / base.written,
+            run.written / max(1, base.written),
             "",
             least=0.95 if has_goal else -inf,
         )

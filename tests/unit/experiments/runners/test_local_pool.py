@@ -6,6 +6,7 @@ from __future__ import annotations
 import multiprocessing
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,10 +20,11 @@ POINTS = sweep("synthetic", {"horizon": 20000.0}, {"pressure": (0.8,)})
 
 
 @pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
-    return Bench(tmp_path)
+    yield Bench(tmp_path)
+    # The next test has another module of this name.
+    sys.modules.pop("mine", None)
 
 
 @pytest.fixture
