@@ -20,7 +20,7 @@ from penstock.errors import PenstockError
 from penstock.live.control.past import DRY_RUN
 from penstock.model import Instance
 from penstock.policies import get_policy
-from penstock.units import format_bandwidth
+from penstock.units import counted, format_bandwidth
 
 __all__ = ["Evidence", "PresentPolicy", "of_instances", "of_logs"]
 
@@ -40,11 +40,15 @@ _ESTIMATED: Final = 0.3
 _MEMBERS: Final = 0.5
 
 
+#: How to name another policy in use.
+_OTHER: Final = "--now POLICY names another"
+
+
 class PresentPolicy(NamedTuple):
     """The policy in use, and how it is known."""
 
     label: str = "fair-share"
-    source: str = "this is what storage does without control; --now"
+    source: str = f"assumed: storage without control shares like this; {_OTHER}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +73,11 @@ def of_instances(instances: Sequence[Instance], bandwidth: float | None) -> Evid
             replace(one, platform=replace(one.platform, bandwidth=bandwidth))
             for one in instances
         ]
-    rate = format_bandwidth(instances[0].platform.bandwidth)
     return Evidence(
         tuple(instances),
         Uncertainty(),
         sum(_operations(one) for one in instances),
-        (f"The storage has a bandwidth of {rate} ({origin}).",),
+        (_bandwidth_sentence(instances[0], origin),),
         PresentPolicy(),
     )
 
@@ -87,6 +90,9 @@ def of_logs(imported: Imported, scenarios: int, seed: int) -> Evidence:
         members = imported.ensemble(max(round(scenarios * _MEMBERS), 1), seed)
     is_shared = any(record.shared_rates for record in imported.records)
     is_known = imported.is_bandwidth_known or is_shared
+    given: tuple[str, ...] = ()
+    if imported.is_bandwidth_known:
+        given = (_bandwidth_sentence(imported.instance, "given"),)
     return Evidence(
         tuple(members),
         Uncertainty(
@@ -95,12 +101,19 @@ def of_logs(imported: Imported, scenarios: int, seed: int) -> Evidence:
         ),
         sum(job.operations for job in imported.jobs),
         (
-            f"{len(imported.jobs)} jobs were imported with the detail "
+            f"{counted(len(imported.jobs), 'job')} "
+            f"{'was' if len(imported.jobs) == 1 else 'were'} imported with the detail "
             f"{', '.join(sorted(details))}.",
+            *given,
             *(f"{note[0].upper()}{note[1:]}." for note in imported.notes),
         ),
         _present(imported.records),
     )
+
+
+def _bandwidth_sentence(instance: Instance, origin: str) -> str:
+    rate = format_bandwidth(instance.platform.bandwidth)
+    return f"The storage has a bandwidth of {rate} ({origin})."
 
 
 def _present(records: Sequence[LoggedJob]) -> PresentPolicy:
@@ -110,12 +123,13 @@ def _present(records: Sequence[LoggedJob]) -> PresentPolicy:
         return PresentPolicy()
     last = "the last job of the archive"
     if policy == DRY_RUN:
-        return PresentPolicy(source=f"{last} ran in a dry run, without control; --now")
+        source = f"{last} ran in a dry run, without control; {_OTHER}"
+        return PresentPolicy(source=source)
     try:
-        return PresentPolicy(get_policy(policy).label, f"that of {last}; --now")
+        return PresentPolicy(get_policy(policy).label, f"that of {last}; {_OTHER}")
     except PenstockError:
-        reason = f"{last} ran under {policy}, which is not known here; --now"
-        return PresentPolicy(source=reason)
+        source = f"{last} ran under {policy}, which is not known here; {_OTHER}"
+        return PresentPolicy(source=source)
 
 
 def _operations(instance: Instance) -> int:

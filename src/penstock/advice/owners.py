@@ -2,7 +2,8 @@
 """What the owner of an application can do about its I/O, beside the site's policy.
 
 The first instance is simulated under the policy to use. For every application that
-still loses time, these remedies are tried:
+still loses time, these remedies are considered. Only the first one is simulated again;
+the others follow from the numbers of the first simulation.
 
 - *another time*: applications of nearly the same period meet again and again. Its
   operations are shifted by a quarter, a half and three quarters of its iteration, and
@@ -63,6 +64,8 @@ class _Facts:
     variation: float
     """Standard deviation of the volumes over their mean."""
     limited_by_nodes: bool
+    operations: int
+    """Operations of the application in the instance."""
 
 
 def advice_for_owners(instance: Instance, policy: Policy) -> dict[str, list[str]]:
@@ -100,6 +103,7 @@ def _facts(run: Run, index: int) -> _Facts:
         variation=float(volumes.std()) / mean if mean > 0 else 0.0,
         limited_by_nodes=not application.profile.size
         and cap < run.instance.platform.bandwidth,
+        operations=len(volumes),
     )
 
 
@@ -151,7 +155,7 @@ def _with_longer_start(instance: Instance, index: int, delay_s: float) -> Instan
 
 def _staging(fact: _Facts) -> list[str]:
     taken_s = fact.alone_s + fact.lost_s
-    if not 0.0 < taken_s < fact.work_s:
+    if fact.operations < 2 or not 0.0 < taken_s < fact.work_s:
         return []
     return [
         "If it writes, stage its writes (penstock run --stage FOLDER): an operation "

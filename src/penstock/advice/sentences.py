@@ -9,6 +9,7 @@ from penstock.advice.recommendation import (
     Answer,
     Recommendation,
 )
+from penstock.units import counted
 
 __all__ = ["reasons", "verdict_sentence"]
 
@@ -79,8 +80,8 @@ def _why_keep(recommendation: Recommendation) -> list[str]:
 def _why_thin(recommendation: Recommendation) -> list[str]:
     if recommendation.operations < FEWEST_OPERATIONS:
         return [
-            f"There are only {recommendation.operations} operations; at least "
-            f"{FEWEST_OPERATIONS} are needed. Give more logs or instances."
+            f"The evidence has only {counted(recommendation.operations, 'operation')}; "
+            f"at least {FEWEST_OPERATIONS} are needed. Give more logs or instances."
         ]
     return [
         f"{recommendation.candidate.policy} raises the yield of the worst job by "

@@ -63,7 +63,7 @@ def Application(
 
 
 def _phase(phase: Sequence[Any], where: str) -> tuple[str, float]:
-    if isinstance(phase, str) or len(phase) != 2:
+    if not isinstance(phase, list | tuple) or len(phase) != 2:
         raise InputError(
             f"{phase!r} is not a phase",
             where=where,

@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: MIT
-"""The functions of a notebook; each does what the command of the same name does."""
+"""The functions of a notebook.
+
+`compare`, `bound`, `place`, `import_logs` and `advise` give the numbers of ``penstock
+compare``, ``bound``, ``place``, ``import`` and ``advise``.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from penstock.advice.evidence import of_instances, of_logs
 from penstock.advice.importing.importer import Imported, ImportOptions
 from penstock.advice.importing.importer import import_logs as import_files
 from penstock.advice.importing.instances import Assumptions
+from penstock.advice.logs.bursts import DEFAULT_GAP_S
 from penstock.advice.study import advise_on
 from penstock.analysis import Bound, min_yield_bound
 from penstock.api.construction import Quantity
 from penstock.api.results import AdviceResult, ComparisonResult, SimulationResult
-from penstock.errors import InputError
+from penstock.errors import InputError, UnknownNameError
 from penstock.experiments.comparison import compare as compare_policies
 from penstock.experiments.output.provenance import provenance
 from penstock.experiments.placing import PlacementPlan, make_plan
@@ -23,12 +29,13 @@ from penstock.experiments.runners.executors import local_executor
 from penstock.experiments.source import Source, read_input
 from penstock.experiments.study import Point
 from penstock.model import Instance, Problem, read_problem
+from penstock.model.documents import parsed
 from penstock.placement import get_allocation, get_placement, placement_for
 from penstock.policies import POLICIES, get_policy
 from penstock.policies.policy import Policy, bind
 from penstock.policies.view import Allocate
 from penstock.sim import simulate as run_policy
-from penstock.units import parse_bandwidth
+from penstock.units import parse_bandwidth, parse_time
 from penstock.workloads import Workload, get_workload
 
 __all__ = [
@@ -45,6 +52,10 @@ __all__ = [
 
 #: A label of a policy, a policy, or a function ``allocate(view, rates)``.
 PolicyLike: TypeAlias = str | Policy | Allocate
+#: The name of a file or folder.
+PathLike: TypeAlias = str | os.PathLike[str]
+#: Other options of `import_logs`, as in `ImportOptions`.
+_IMPORT_OPTIONS: Final = ("format", "journal", "periods", "strict", "workers")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +80,7 @@ class _OneInstance:
         return only
 
 
-def read(path: str) -> Instance:
+def read(path: PathLike) -> Instance:
     """Read an instance file.
 
     >>> round(ps.read("examples/three.json").pressure(), 3)
@@ -125,6 +136,12 @@ def _policy(policy: PolicyLike) -> Policy:
 
 def _policies(policies: Sequence[PolicyLike] | None) -> list[Policy]:
     """Return the policies; raise `InputError` if two have the same label."""
+    if isinstance(policies, str):
+        raise InputError(
+            f"{policies!r} is not a list of policies",
+            where="policies",
+            remedy=f"write [{policies!r}]",
+        )
     chosen = [_policy(each) for each in (POLICIES if policies is None else policies)]
     labels = [policy.label for policy in chosen]
     for label in labels:
@@ -166,7 +183,8 @@ def compare(
         Labels of policies, or functions ``allocate(view, rates)`` of your own;
         default: all policies of penstock.
     jobs
-        Number of processes.
+        Number of processes; 1 is used for given instances and for functions of your
+        own.
     steady
         True if no application may end inside the window; False for `--open`.
     """
@@ -205,11 +223,16 @@ def _given(
             where="compare",
             remedy="parameters of a workload go with workload=NAME",
         )
+    points = [_InMemory("given", only=one) for one in _listed(instances, "compare")]
+    return Source(points[0], len(points), more=tuple(points[1:]))  # type: ignore[arg-type]
+
+
+def _listed(instances: Instance | Sequence[Instance], where: str) -> list[Instance]:
+    """Return a list of instances; raise `InputError` if there is none."""
     listed = [instances] if isinstance(instances, Instance) else list(instances)
     if not listed:
-        raise InputError("no instance", where="compare", remedy="give at least one")
-    points = [_InMemory("given", only=one) for one in listed]
-    return Source(points[0], len(points), more=tuple(points[1:]))  # type: ignore[arg-type]
+        raise InputError("no instance", where=where, remedy="give at least one")
+    return listed
 
 
 def bound(instance: Instance) -> Bound:
@@ -222,7 +245,7 @@ def bound(instance: Instance) -> Bound:
 
 
 def place(
-    problem: Problem | str, allocation: str = "t-cpu", placement: str | None = None
+    problem: Problem | PathLike, allocation: str = "t-cpu", placement: str | None = None
 ) -> PlacementPlan:
     """Choose how many and which storage targets every application gets.
 
@@ -231,18 +254,20 @@ def place(
     >>> ps.place("examples/problem.json").allocation
     (6, 4, 3, 5, 1, 1, 1, 1)
     """
-    if isinstance(problem, str):
-        problem = read_problem(problem)
+    if isinstance(problem, str | os.PathLike):
+        problem = read_problem(os.fspath(problem))
     placer = placement or placement_for(allocation)
     return make_plan(problem, get_allocation(allocation), get_placement(placer))
 
 
 def import_logs(
-    sources: str | Iterable[str],
+    sources: PathLike | Iterable[PathLike],
     *,
     bandwidth: Quantity | None = None,
     node_bandwidth: Quantity | None = None,
     align: bool = False,
+    gap: Quantity = DEFAULT_GAP_S,
+    io_fraction: float = 0.1,
     **options: Any,
 ) -> Imported:
     """Make an instance of logs; ``.instance`` is the instance, ``.jobs`` the jobs.
@@ -250,12 +275,36 @@ def import_logs(
     >>> logs = ps.import_logs("examples/logs/sacct.txt", bandwidth="10 GB/s")
     >>> [job.name for job in logs.jobs]
     ['climate-811', 'fusion-812']
+
+    Parameters
+    ----------
+    sources
+        Logs, and folders of them.
+    align
+        Let all jobs begin together, whatever their logs say.
+    gap
+        Time without I/O that ends an operation, in seconds or with a unit.
+    io_fraction
+        Part of its time that a job spends in I/O if the log does not say.
+    options
+        ``format``, ``journal``, ``periods``, ``strict`` and ``workers``: fields of
+        `penstock.advice.importing.importer.ImportOptions`.
     """
-    assumptions = Assumptions(
-        bandwidth=_rate(bandwidth), node_bandwidth=_rate(node_bandwidth), align=align
+    for name in options:
+        if name not in _IMPORT_OPTIONS:
+            raise UnknownNameError("option", name, _IMPORT_OPTIONS, where="import_logs")
+    chosen = ImportOptions(
+        gap_s=parsed(parse_time, gap, "gap"),
+        assumptions=Assumptions(
+            bandwidth=_rate(bandwidth),
+            node_bandwidth=_rate(node_bandwidth),
+            align=align,
+            io_fraction=io_fraction,
+        ),
+        **options,
     )
-    names = [sources] if isinstance(sources, str) else [str(each) for each in sources]
-    return import_files(names, ImportOptions(assumptions=assumptions, **options))
+    names = [sources] if isinstance(sources, str | os.PathLike) else sources
+    return import_files([os.fspath(name) for name in names], chosen)
 
 
 def advise(
@@ -271,16 +320,22 @@ def advise(
     """Advise which policy helps: on instances, or on the result of `import_logs`.
 
     `now` is the policy in use. None: that of the last past job of penstock, else
-    fair-share, which is what storage does without control.
+    fair-share, which is what storage does without control. `bandwidth` replaces that
+    of the instances.
 
     >>> ps.advise(ps.read("examples/three.json"), now="fair-share", scenarios=4).policy
     'soft-deadline'
     """
     if isinstance(evidence, Imported):
+        if bandwidth is not None:
+            raise InputError(
+                "the bandwidth of logs is given to import_logs",
+                where="bandwidth",
+                remedy='ps.import_logs(..., bandwidth="10 GB/s")',
+            )
         found = of_logs(evidence, scenarios, seed)
     else:
-        one = isinstance(evidence, Instance)
-        found = of_instances([evidence] if one else list(evidence), _rate(bandwidth))  # type: ignore[list-item, arg-type]
+        found = of_instances(_listed(evidence, "advise"), _rate(bandwidth))
     document = advise_on(
         found,
         now=now,

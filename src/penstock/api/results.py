@@ -82,7 +82,10 @@ class ComparisonResult:
 
     @property
     def recommended(self) -> str:
-        """The recommended policy if it was compared; else the best by MinYield."""
+        """The recommended policy if it was compared; else the best by MinYield.
+
+        The table of a notebook marks it "(recommended)" or "(best)".
+        """
         if RECOMMENDED in self.policies:
             return RECOMMENDED
         means = self._means()
@@ -128,7 +131,8 @@ class ComparisonResult:
 
         With a `width`, the figure is one for a paper: "single-column" (3.33 inches),
         "double-column" (7 inches), or inches. Its texts are 7 or 8 points, its axis is
-        not cut, and the name of the recommended policy is bold.
+        not cut, and the name of the recommended policy is bold, or else that of the
+        best one.
         """
         if width is not None:
             from penstock.experiments.output.paper_chart import (  # noqa: PLC0415 - slow
@@ -166,13 +170,14 @@ class ComparisonResult:
 
     def _repr_html_(self) -> str:
         means = self._means()
+        mark = " (recommended)" if self.recommended == RECOMMENDED else " (best)"
         rows = [("policy", "MinYield", "Efficiency")]
         bounds = [row["bound"].min_yield for row in self.rows if row["bound"]]
         if bounds:
             rows.append(("bound", f"{sum(bounds) / len(bounds):.4f}", ""))
         rows += [
             (
-                f"{policy} (recommended)" if policy == self.recommended else policy,
+                f"{policy}{mark}" if policy == self.recommended else policy,
                 f"{means[policy][0]:.4f}",
                 f"{means[policy][1]:.4f}",
             )

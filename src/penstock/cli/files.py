@@ -40,8 +40,8 @@ _FLAGS = {
     "placements": "--placement",
     "problem": "PROBLEM",
     "program": "PROGRAM",
-    "settings": "--set",
     "trace": "TRACE",
+    "workload_settings": "--set",
 }
 
 

@@ -97,7 +97,7 @@ def add_settings_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--set KEY=VALUE``."""
     parser.add_argument(
         "--set",
-        dest="settings",
+        dest="workload_settings",
         action="append",
         default=[],
         metavar="KEY=VALUE",
@@ -120,8 +120,8 @@ def source_from(arguments: argparse.Namespace) -> Source:
         return source
     workload = arguments.workload or _DEFAULT_WORKLOAD
     # Raises `InputError` for a wrong setting, e.g. one that is not KEY=VALUE.
-    get_workload(workload, arguments.settings)
-    pairs = (setting.partition("=") for setting in arguments.settings)
+    get_workload(workload, arguments.workload_settings)
+    pairs = (setting.partition("=") for setting in arguments.workload_settings)
     point = Point(workload, tuple((key, value) for key, _, value in pairs))
     count = arguments.instances or arguments.default_instances
     return Source(point, count, seed_of(arguments))
@@ -129,7 +129,7 @@ def source_from(arguments: argparse.Namespace) -> Source:
 
 def exclude_workload(arguments: argparse.Namespace) -> None:
     """Raise `InputError` if options of workloads are given beside files."""
-    of_workloads = ("workload", "settings", "instances", "seed")
+    of_workloads = ("workload", "workload_settings", "instances", "seed")
     exclude(arguments, of_workloads, "an instance file")
 
 
@@ -168,7 +168,7 @@ def source_facts(arguments: argparse.Namespace) -> dict[str, Any]:
         return {"instances": list(arguments.inputs)}
     return {
         "workload": arguments.workload or _DEFAULT_WORKLOAD,
-        "settings": arguments.settings,
+        "settings": arguments.workload_settings,
         "seed": seed_of(arguments),
     }
 

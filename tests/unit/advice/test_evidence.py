@@ -52,6 +52,10 @@ def test_every_access_leaves_little_doubt(intervals: str) -> None:
     assert evidence.uncertainty.phases == 0.05
     assert evidence.uncertainty.bandwidth == 0.0
     assert evidence.operations == 4
+    assert evidence.notes[:2] == (
+        "2 jobs were imported with the detail dxt.",
+        "The storage has a bandwidth of 2 MB/s (given).",
+    )
 
 
 def test_an_estimated_bandwidth_is_uncertain(intervals: str) -> None:
@@ -103,3 +107,9 @@ def test_a_bandwidth_that_past_jobs_shared_is_known(
     record(tmp_path, (run(), [done]))
     evidence = of_logs(import_logs([str(tmp_path)]), scenarios=3, seed=1)
     assert evidence.uncertainty.bandwidth == doubt
+
+
+def test_one_job_is_not_many(tmp_path: Path) -> None:
+    record(tmp_path, (run(), [operation(1.0, 3.0)]))
+    evidence = of_logs(import_logs([str(tmp_path)]), scenarios=3, seed=1)
+    assert evidence.notes[0].startswith("1 job was imported")

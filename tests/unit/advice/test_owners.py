@@ -71,3 +71,12 @@ def test_more_nodes_are_advised_where_nodes_limit_more_than_others() -> None:
     advice = advice_for_owners(narrow, FAIR)
     assert "Let more of its nodes write" in _said(advice, "narrow")
     assert "Let more of its nodes write" not in _said(advice, "wide")
+
+
+def test_a_job_with_one_operation_is_not_told_when_the_next_one_comes() -> None:
+    single = make(
+        app("a", ("work", 6.0), ("io", 2.0), ("work", 999.0)),
+        app("b", ("work", 6.0), ("io", 2.0), ("work", 999.0)),
+        window=(0.0, 20.0),
+    )
+    assert "--stage" not in _said(advice_for_owners(single, FAIR), "a")

@@ -93,3 +93,8 @@ def test_thin_evidence_says_what_is_missing() -> None:
 def test_a_bound_that_is_reached_leaves_no_room() -> None:
     kept = _recommendation(Answer.KEEP, NOW, NOW, bound=0.7)
     assert "No policy can gain more than 1 point" in reasons(kept)[-1]
+
+
+def test_one_operation_is_not_many() -> None:
+    thin = _recommendation(Answer.THIN_EVIDENCE, NOW, BETTER, operations=1)
+    assert "only 1 operation;" in reasons(thin)[0]

@@ -108,6 +108,8 @@ def test_place_plans_targets() -> None:
     )
     plan = ps.place(problem)
     assert len(plan.placement) == 2
+    path = Path(__file__).parents[3] / "examples" / "problem.json"
+    assert ps.place(path).allocation == ps.place(str(path)).allocation
 
 
 def test_advice_is_that_of_the_command(
@@ -126,8 +128,10 @@ def test_advice_is_that_of_the_command(
 
 def test_logs_are_imported() -> None:
     log = Path(__file__).parents[3] / "examples" / "logs" / "sacct.txt"
-    imported = ps.import_logs(str(log), bandwidth="10 GB/s", node_bandwidth="1 GB/s")
+    imported = ps.import_logs(log, bandwidth="10 GB/s", node_bandwidth="1 GB/s")
     assert [job.detail for job in imported.jobs] == ["accounting", "accounting"]
+    with pytest.raises(InputError, match="is given to import_logs"):
+        ps.advise(imported, bandwidth="5 GB/s")
     assert ps.advise(imported, scenarios=4).verdict == "keep"
 
 
@@ -185,7 +189,15 @@ def test_the_signatures_are_a_contract() -> None:
             "steady",
             "settings",
         ],
-        "import_logs": ["sources", "bandwidth", "node_bandwidth", "align", "options"],
+        "import_logs": [
+            "sources",
+            "bandwidth",
+            "node_bandwidth",
+            "align",
+            "gap",
+            "io_fraction",
+            "options",
+        ],
         "place": ["problem", "allocation", "placement"],
         "read": ["path"],
         "simulate": ["instance", "policy", "steady"],
@@ -234,6 +246,13 @@ def test_a_function_is_a_policy() -> None:
         ),
         (lambda: ps.compare(pair(), [_first_come, _first_come]), "given twice"),
         (lambda: ps.compare(pair(), []), "policies: no policy"),
+        (lambda: ps.compare(pair(), "fcfs"), "'fcfs' is not a list of policies"),
+        (lambda: ps.advise([]), "advise: no instance"),
+        (lambda: ps.import_logs("x", gap=-1), "gap: -1.0 s is not a time"),
+        (lambda: ps.import_logs("x", gap="5 GB"), "gap: unknown unit"),
+        (lambda: ps.import_logs("x", io_fraction=1), "1 is not between 0 and 1"),
+        (lambda: ps.import_logs("x", gap_s=1.0), "unknown option 'gap_s'"),
+        (lambda: ps.Application("a", 1, cast(Any, [5])), "phases[0]: 5 is not a phase"),
         (lambda: ps.Platform("10", "1 GB/s"), "bandwidth: '10' has no unit"),
         (lambda: ps.Application("a", 1, [("work",)]), "phases[0]: ('work',) is not"),
         (lambda: ps.Application("a", 1, [("rest", 1)]), "unknown kind of phase 'rest'"),

@@ -46,6 +46,9 @@ def test_a_comparison_shows_the_bound_and_the_recommendation() -> None:
     assert page.startswith("<p>Mean of 2 instances</p><")
     assert "<td>bound</td>" in page
     assert "<td>soft-deadline (recommended)</td>" in page
+    page = ps.compare(pair(), ["fcfs"])._repr_html_()
+    assert "<td>fcfs (best)</td>" in page
+    assert "recommended" not in page
 
 
 def test_a_simulation_shows_its_objectives() -> None:

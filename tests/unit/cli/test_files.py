@@ -43,6 +43,7 @@ REFUSED = {
     "reproduce p4-fig5 nonsense all": "unknown figure 'nonsense'",
     "reproduce --list p4-fig5": "--list takes no figure",
     "generate help --set a=1": "--set cannot be used with help",
+    "advise three.json --settings ''": "--settings: the value is empty",
     "ctl policy fcfs --json .": ".: this is a folder",
     "ctl slo mnt viz 1 1 --json .": ".: this is a folder",
     "mount --set-limit 1 mnt --json .": ".: this is a folder",

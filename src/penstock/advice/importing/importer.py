@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -68,6 +69,15 @@ class ImportOptions:
     """Ask FTIO for the period of every job."""
     journal: Path | None = None
     """File that remembers the logs which are read, until the import is complete."""
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if not 0.0 <= self.gap_s < math.inf:
+            raise InputError(
+                f"{self.gap_s} s is not a time of at least 0 s",
+                where="gap",
+                remedy='write e.g. "50 ms"',
+            )
 
 
 class EnsembleFormat(TypedDict):

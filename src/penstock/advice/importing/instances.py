@@ -77,6 +77,15 @@ class Assumptions:
     io_fraction: float = 0.1
     """Part of its length that a job spends in I/O if its log does not say."""
 
+    def __post_init__(self) -> None:
+        """Check the part."""
+        if not 0.0 < self.io_fraction < 1.0:
+            raise InputError(
+                f"{self.io_fraction} is not between 0 and 1",
+                where="io_fraction",
+                remedy="write e.g. 0.1",
+            )
+
 
 class ImportedJob(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the result: a job in the log against the same job in the instance."""

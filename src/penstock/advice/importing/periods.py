@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
@@ -91,6 +92,8 @@ def _joined_by_period(bursts: Sequence[Burst], period_s: float) -> tuple[Burst, 
 def _quiet() -> Iterator[None]:
     """Discard what FTIO prints."""
     with ExitStack() as stack:
+        # Python holds text back: what came before is printed, what FTIO wrote is not.
+        _flush()
         silence = os.open(os.devnull, os.O_WRONLY)
         stack.callback(os.close, silence)
         for stream in (1, 2):
@@ -98,4 +101,10 @@ def _quiet() -> Iterator[None]:
             stack.callback(os.close, kept)
             stack.callback(os.dup2, kept, stream)
             os.dup2(silence, stream)
+        stack.callback(_flush)
         yield
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()

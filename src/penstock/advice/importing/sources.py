@@ -123,7 +123,7 @@ def _format_of(path: Path) -> str:
         return "darshan"
     if head.startswith(_SQLITE):
         return "history"
-    return _text_format(head.decode(errors="replace"))
+    return _text_format(head.decode("utf-8-sig", errors="replace"))
 
 
 def _text_format(head: str) -> str:

@@ -8,12 +8,13 @@ Other policies are simulated on the job and on all jobs that shared its storage
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
 from penstock.advice.job_report.simulation import instance_of_report
-from penstock.errors import InputError
+from penstock.errors import InputError, PenstockError
 from penstock.live.control.past import DRY_RUN
 from penstock.live.wire.messages import (
     Delay,
@@ -83,9 +84,13 @@ def _other_policies(
         instance = instance_of_report(report, bandwidth)
     except InputError as error:
         return {}, str(error)
+    policies = {name: get_policy(name) for name in POLICIES}
+    # The job's own policy may be a plug-in or have parameters, or be unknown here.
+    with suppress(PenstockError):
+        policies.setdefault(report.job.policy, get_policy(report.job.policy))
     yields = {}
-    for name in POLICIES:
-        run = simulate(instance, get_policy(name), steady=False)
+    for name, policy in policies.items():
+        run = simulate(instance, policy, steady=False)
         yields[name] = float(run.yields[0])
     return yields, ""
 
@@ -156,9 +161,12 @@ def _policy_words(advice: Mapping[str, Any]) -> list[str]:
     if not yields:
         return [f"Other policies were not simulated: {advice['note']}."]
     policy = advice["job"]["policy"]
-    lived = yields.get(policy, advice["job"]["progress_yield"])
-    better = [name for name in ranked(yields) if yields[name] > lived + _BETTER]
+    archived_yield = advice["job"]["progress_yield"]
+    present = yields.get(policy, archived_yield)
+    better = [name for name in ranked(yields) if yields[name] > present + _BETTER]
     if not better:
         return ["No other policy would have given it more."]
     listed = ", ".join(f"{n} ({yields[n]:.3f})" for n in better[:_NAMED])
-    return [f"Simulated, its yield is {lived:.3f}; better for it: {listed}."]
+    if policy in yields:
+        return [f"Simulated, its yield is {present:.3f}; better for it: {listed}."]
+    return [f"Its yield was {present:.3f}; simulated, better for it: {listed}."]

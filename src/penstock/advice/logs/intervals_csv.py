@@ -42,7 +42,7 @@ class _Row(msgspec.Struct):
 def read_csv(path: Path, gap_s: float) -> Iterator[LoggedJob | Skipped]:
     """Yield the jobs of a file, in the order of their first rows."""
     jobs: dict[str, list[_Row]] = {}
-    with path.open(newline="", encoding="utf-8", errors="replace") as stream:
+    with path.open(newline="", encoding="utf-8-sig", errors="replace") as stream:
         for row in _rows(stream, path):
             if isinstance(row, Skipped):
                 yield row

@@ -47,7 +47,8 @@ def read_swf(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:
 
 def _job(path: Path, values: list[float], facts: dict[str, int]) -> LoggedJob | Skipped:
     job, submit, wait, run_s = values[0], values[1], values[2], values[3]
-    source = f"{path}: job {job:g}"
+    job_id = f"{job:.0f}"
+    source = f"{path}: job {job_id}"
     if run_s <= 0 or submit < 0:
         return Skipped(source=source, reason="the job did not run")
     processors = values[4] if values[4] > 0 else max(values[7], 1.0)
@@ -56,7 +57,7 @@ def _job(path: Path, values: list[float], facts: dict[str, int]) -> LoggedJob | 
         per_node = max(facts["MaxProcs"] // facts["MaxNodes"], 1)
     begin = facts.get("UnixStartTime", 0)
     return LoggedJob(
-        name=f"job-{job:g}",
+        name=f"job-{job_id}",
         source=source,
         detail="accounting",
         bursts=(),
@@ -65,7 +66,7 @@ def _job(path: Path, values: list[float], facts: dict[str, int]) -> LoggedJob | 
         clock="" if begin else str(path),
         nodes=max(1, -int(-processors // per_node)),
         knows_nodes=True,
-        job_id=f"{job:g}",
-        user=f"{values[11]:g}" if values[11] >= 0 else "",
-        group=f"{values[12]:g}" if values[12] >= 0 else "",
+        job_id=job_id,
+        user=f"{values[11]:.0f}" if values[11] >= 0 else "",
+        group=f"{values[12]:.0f}" if values[12] >= 0 else "",
     )

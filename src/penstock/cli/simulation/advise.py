@@ -41,6 +41,11 @@ __all__ = ["SUMMARY", "main", "setup_parser"]
 SUMMARY = "advise which policy helps the jobs of a site, by how much, and how surely"
 
 _SCENARIOS: Final = 20
+#: Options that only the import of logs uses.
+_FOR_LOGS: Final = (
+    *("format", "node_bandwidth", "gap", "io_fraction"),
+    *("periods", "align", "strict"),
+)
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -150,7 +155,7 @@ def _evidence(arguments: argparse.Namespace) -> Evidence:
     if files := _instance_files(arguments.inputs):
         exclude(
             arguments,
-            ("node_bandwidth", "align", "strict"),
+            _FOR_LOGS,
             "instances",
             "leave it out; it is for logs",
         )

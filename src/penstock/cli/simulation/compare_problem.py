@@ -23,7 +23,7 @@ __all__ = ["add_problem_options", "compare_problem"]
 
 #: The options of ``penstock compare`` that are for instances.
 _OF_INSTANCES: Final = (
-    *("inputs", "workload", "settings", "instances", "seed"),
+    *("inputs", "workload", "workload_settings", "instances", "seed"),
     *("open", "no_bound", "plot", "timeline"),
 )
 _NAMES: Final = ("allocation", "placement", "policy")

@@ -54,10 +54,10 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.workloads import get_workload
 
     if arguments.workload == "help":
-        exclude(arguments, ("settings",), "help", "leave it out")
+        exclude(arguments, ("workload_settings",), "help", "leave it out")
         _print_workloads()
         return 0
-    workload = get_workload(arguments.workload, arguments.settings)
+    workload = get_workload(arguments.workload, arguments.workload_settings)
     count, seed = arguments.instances or 1, seed_of(arguments)
     if count == 1:
         if arguments.output != "-":

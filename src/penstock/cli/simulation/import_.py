@@ -99,7 +99,6 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=_FORMATS,
-        default="auto",
         help="format of the logs (default: auto, decided for each file)",
     )
     for name, what in (
@@ -112,14 +111,12 @@ def add_import_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--gap",
         type=_gap,
-        default="50 ms",
         metavar="TIME",
         help="time without I/O that ends an operation (default: 50 ms)",
     )
     parser.add_argument(
         "--io-fraction",
         type=_fraction,
-        default=0.1,
         metavar="F",
         help="part of its time that a job spends in I/O if the log does not say "
         "(default: 0.1)",
@@ -150,19 +147,23 @@ def import_options(
     from penstock.advice.importing.instances import Assumptions
 
     return ImportOptions(
-        format=arguments.format,
-        gap_s=arguments.gap,
         assumptions=Assumptions(
             bandwidth=arguments.bandwidth,
             node_bandwidth=arguments.node_bandwidth,
             align=arguments.align,
-            io_fraction=arguments.io_fraction,
+            **_given(io_fraction=arguments.io_fraction),
         ),
         strict=arguments.strict,
         periods=arguments.periods,
         workers=arguments.jobs,
         journal=journal,
+        **_given(format=arguments.format, gap_s=arguments.gap),
     )
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Return the options that the command line names; the others keep defaults."""
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -226,7 +227,8 @@ def _document(
     from penstock.experiments.output.provenance import provenance
     from penstock.model import instance_to_document
 
-    facts: dict[str, Any] = {"sources": arguments.inputs, "gap_s": arguments.gap}
+    gap_s = import_options(arguments).gap_s
+    facts: dict[str, Any] = {"sources": arguments.inputs, "gap_s": gap_s}
     document = imported.document() | {"provenance": provenance(**facts)}
     if members:
         document["ensemble"] = {
@@ -240,7 +242,15 @@ def _document(
 
 
 def _text(imported: Imported) -> str:
-    header = ["job", "detail", "nodes", "operations", "bytes", "I/O in log", "here"]
+    header = [
+        "job",
+        "detail",
+        "nodes",
+        "operations",
+        "bytes",
+        "I/O in log",
+        "in instance",
+    ]
     shown = imported.jobs[:_SHOWN_JOBS]
     lines = format_table([header, *(_row(job) for job in shown)], left=2)
     if len(imported.jobs) > len(shown):

@@ -54,8 +54,8 @@ def main(arguments: argparse.Namespace) -> int:
     sys.stdout.write(
         f"wrote {folder}: {', '.join(files)}\n"
         f"next: cd {folder}\n"
+        f"      pip install -e '.[test]'\n"
         f"      python -m pytest\n"
-        f"      pip install -e .\n"
         f"      penstock compare --policy {name}\n"
     )
     return 0
@@ -84,11 +84,13 @@ def _write(folder: Path, files: dict[str, str]) -> None:
     """Write `files` into a new folder; the folder appears only when complete."""
     _check_free(folder)
     parent = make_folder(folder.absolute().parent)
-    draft = Path(tempfile.mkdtemp(dir=parent, prefix=f".{folder.name}."))
+    private = Path(tempfile.mkdtemp(dir=parent, prefix=f".{folder.name}."))
+    # A folder inside: it gets the permissions of a new folder.
+    draft = private / folder.name
     try:
+        draft.mkdir()
         for name, text in files.items():
             (draft / name).write_text(text, encoding="utf-8")
-        draft.chmod(0o755)
         try:
             # Replaces an empty folder, and fails for any other.
             draft.rename(folder)
@@ -96,11 +98,17 @@ def _write(folder: Path, files: dict[str, str]) -> None:
             _check_free(folder)
             raise
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        shutil.rmtree(private, ignore_errors=True)
 
 
 def _check_free(folder: Path) -> None:
     """Raise `InputError` if the name is taken by a file or a folder with content."""
+    if folder.resolve() == Path.cwd():
+        raise InputError(
+            "this is the current folder",
+            where=str(folder),
+            remedy="name a folder to make with -o DIR",
+        )
     taken = folder.exists() or folder.is_symlink()
     if taken and (not folder.is_dir() or folder.is_symlink() or any(folder.iterdir())):
         raise InputError(

@@ -47,7 +47,7 @@ A policy for penstock, which shares the bandwidth of storage among applications.
 rule, its parameters and their units are in the docstring of `$module.py`.
 
 ```sh
-python -m pytest                            # needs no installation
+python -m pytest                            # needs pytest, not the package installed
 penstock compare --policy $module.allocate  # in this folder
 pip install -e .                            # then by its short name, anywhere:
 penstock compare --policy $name

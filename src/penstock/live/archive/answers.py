@@ -108,11 +108,12 @@ class ArchiveAnswers:
         own = operations.pop(run)
         shown = own[-_MOST_OPERATIONS:]
         note = _note(own, operations, user)
+        visible = {r: o for r, o in operations.items() if user in (None, r.user)}
         return JobReport(
             self._past_job(run),
             [_reported(operation) for operation in shown],
             _delays(shown, operations, user),
-            [] if note else self._with_operations(operations),
+            [] if note else self._with_operations(visible),
             len(own),
             note,
         )

@@ -3,9 +3,9 @@
 
 ``python -m penstock.live.archive.parquet FOLDER NOW OLDEST SIZE`` does it, in a process
 of its own: the library needs memory that the daemon should not keep. A day is the UTC
-day on which a run left. ``runs-DAY.parquet`` and ``operations-DAY.parquet`` are written
-completely before the rows are deleted from SQLite. A crash leaves the rows, or the
-files, or both; then the files are written again.
+day on which a run left. ``runs-DAY.parquet`` and ``operations-DAY.parquet`` are on disk
+before the rows are deleted from SQLite. A crash leaves the rows, or the files, or both;
+then the files are written again.
 
 The recorder goes on meanwhile. Runs that have left do not change any more. Their rows
 are read without a lock and deleted a few at a time, so that the recorder never waits
@@ -14,6 +14,7 @@ long.
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import sys
 import time
@@ -146,7 +147,18 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) 
     frame = pl.DataFrame(rows, schema=list(columns), orient="row")
     frame.write_parquet(temporary)
     temporary.chmod(0o600)
+    _sync(temporary)
     temporary.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file or a folder is on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _delete_old(folder: Path, oldest_s: float, size_bytes: float) -> None:

@@ -151,9 +151,8 @@ class ArchiveReader:
             yield None
             return
         try:
-            database = sqlite3.connect(
-                f"file:{path}?mode=ro", uri=True, timeout=_LOCK_S
-            )
+            address = f"{path.absolute().as_uri()}?mode=ro"
+            database = sqlite3.connect(address, uri=True, timeout=_LOCK_S)
         except sqlite3.Error as error:
             raise _unreadable(path, error) from None
         try:
@@ -172,7 +171,14 @@ def _parquet_rows(
     path: Path, columns: Sequence[str], where: str
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a file; none if it is gone, because it was too old."""
-    return read_parquet(path, columns, where) if path.exists() else []
+    if not path.exists():
+        return []
+    from polars.exceptions import PolarsError  # noqa: PLC0415 - slow to import
+
+    try:
+        return read_parquet(path, columns, where)
+    except (PolarsError, OSError) as error:
+        raise _unreadable(path, error) from None
 
 
 def _run_condition(
@@ -198,7 +204,7 @@ def _time_condition(begin: str, end: str, since_s: float, until_s: float) -> str
     return " AND ".join(conditions)
 
 
-def _unreadable(path: Path, error: sqlite3.Error) -> InputError:
+def _unreadable(path: Path, error: Exception) -> InputError:
     return InputError(
         f"cannot be read: {error}", where=str(path), remedy="check the file"
     )

@@ -3,7 +3,7 @@
 
 If the archive cannot be written (full disk, damaged, read-only), control goes on. The
 problem is logged once, and the next write tries again; what happened in between is not
-in the archive.
+in the archive. A run that left in between ends with its last archived operation.
 
 A folder has one recorder at a time: it locks the file `LOCK`. A second one would end
 the runs of the first one and use its numbers.
@@ -99,6 +99,9 @@ class ArchiveRecorder:
     ) -> None:
         """Add operations that have ended, with their jobs, and jobs that have left."""
         self._try(lambda database: self._add(database, operations, runs))
+        # If this failed, the file is opened again, which ends runs without a number.
+        for run in runs:
+            self._numbers.pop((run.job_key, run.joined_s), None)
 
     def close_days(self) -> None:
         """Start the process that moves days that are over to Parquet files.
@@ -175,8 +178,6 @@ class ArchiveRecorder:
                     for run, operation in operations
                 ),
             )
-        for run in runs:
-            self._numbers.pop((run.job_key, run.joined_s), None)
         if self._now() - self._cleaned_s >= _CLEAN_S:
             self._cleaned_s = self._now()
             self._oldest_s = clean(database, self._retention, self._wall())

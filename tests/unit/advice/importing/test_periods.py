@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
@@ -73,3 +76,19 @@ def test_the_bins_of_one_period_are_one_operation(
 def test_ftio_finds_the_period_of_a_regular_job() -> None:
     (job,) = with_periods([_regular(12)])
     assert job.period_s == pytest.approx(20.0, rel=0.1)
+
+
+def test_text_that_python_holds_back_is_not_lost(tmp_path: Path) -> None:
+    """Standard output is a file, so Python writes it late."""
+    program = """
+from penstock.advice.importing.periods import _quiet
+print("before")
+with _quiet():
+    print("FTIO is talking")
+print("after")
+"""
+    path = tmp_path / "out"
+    with path.open("w") as stream:
+        command = [sys.executable, "-c", program]
+        subprocess.run(command, stdout=stream, timeout=60, check=True)
+    assert path.read_text() == "before\nafter\n"

@@ -59,3 +59,12 @@ def test_a_job_alone_needs_no_operator() -> None:
     document = report_document(waited(operator=False, delays=[], note=""), FACTS)
     said = " ".join(report_sentences(document))
     assert "No other policy would have given it more." in said
+
+
+@pytest.mark.parametrize("policy", ["set-10:period=given", "dry-run", "gone-policy"])
+def test_a_measured_yield_is_not_called_simulated(policy: str) -> None:
+    own = past_job("b", lost_s=3.0, progress_yield=0.123, policy=policy)
+    document = report_document(waited(job=own), FACTS)
+    said = report_sentences(document)[-1]
+    assert ("Its yield was 0.123; simulated" in said) == (":" not in policy)
+    assert (policy in document["policies"]) == (":" in policy)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.advice.importing.sources import LogFile, find_logs
 from penstock.advice.logs.intervals_csv import read_csv
 from penstock.advice.logs.record import Burst, LoggedJob, Skipped
 from penstock.errors import InputError
@@ -75,3 +76,13 @@ def test_a_field_that_is_too_long_is_a_bad_line(tmp_path: Path) -> None:
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no column end, bytes"):
         _read(tmp_path / "a.csv", "job,begin\n")
+
+
+def test_a_byte_order_mark_is_not_part_of_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "excel.csv"
+    path.write_text("\ufeffjob,begin,end,bytes\na,0,1,5\n", encoding="utf-8")
+    (job,) = read_csv(path, 0.05)
+    assert isinstance(job, LoggedJob)
+    (found,) = find_logs([str(path)], "auto")
+    assert isinstance(found, LogFile)
+    assert found.format == "csv"

@@ -41,9 +41,23 @@ def test_a_job_that_did_not_run_is_skipped(tmp_path: Path) -> None:
     assert item.reason == "the job did not run"
 
 
-@pytest.mark.parametrize("line", ["1 2 3", JOB.replace("100", "x")])
+@pytest.mark.parametrize(
+    "line", ["1 2 3", JOB.replace("100", "x")]
+)
 def test_a_bad_line_is_named_and_the_others_are_read(line: str, tmp_path: Path) -> None:
     bad, job = _read(tmp_path / "a.swf", f"{HEAD}{line.strip()}\n{JOB}")
     assert isinstance(bad, Skipped)
     assert bad.source.endswith("a.swf: line 4")
     assert isinstance(job, LoggedJob)
+
+
+def test_long_numbers_stay_whole(tmp_path: Path) -> None:
+    line = JOB.replace("1 100", "1234567 100", 1).replace(" 3 4 ", " 1000001 1000002 ")
+    other = line.replace("1234567", "1234568")
+    first, second = _read(tmp_path / "a.swf", f"{HEAD}{line}\n{other}\n")
+    assert isinstance(first, LoggedJob)
+    assert isinstance(second, LoggedJob)
+    assert (first.job_id, second.job_id) == ("1234567", "1234568")
+    assert (first.name, second.name) == ("job-1234567", "job-1234568")
+    assert (first.user, first.group) == ("1000001", "1000002")
+    assert first.source.endswith("job 1234567")

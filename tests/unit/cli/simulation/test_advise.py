@@ -127,11 +127,16 @@ def test_logs_and_instances_do_not_mix(
     assert "this is a log, but other inputs are instances" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "option",
+    ["--align", "--periods", "--gap=50ms", "--io-fraction=0.1", "--format=auto"],
+)
 def test_options_of_logs_are_refused_for_instances(
-    instance: str, capsys: pytest.CaptureFixture[str]
+    instance: str, option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["advise", instance, "--align"]) == 2
-    assert "--align cannot be used with instances" in capsys.readouterr().err
+    assert main(["advise", instance, option]) == 2
+    flag = option.partition("=")[0]
+    assert f"{flag} cannot be used with instances" in capsys.readouterr().err
 
 
 def test_a_folder_of_instances_is_read(

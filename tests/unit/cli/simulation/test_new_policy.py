@@ -144,3 +144,20 @@ def test_its_tests_pass_and_it_is_found_by_its_name_once_installed(
         cwd=tmp_path,
     )
     assert "\nmost-nodes:patience=0.5 " in table
+
+
+def test_the_current_folder_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["new-policy", "most-nodes", "-o", "."]) == 2
+    assert "this is the current folder (name a folder" in capsys.readouterr().err
+    assert _names(tmp_path) == []
+
+
+def test_the_folder_has_the_permissions_of_a_new_folder(tmp_path: Path) -> None:
+    mask = os.umask(0o027)
+    try:
+        assert main(["new-policy", "most-nodes"]) == 0
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "penstock-most-nodes").stat().st_mode & 0o777 == 0o750

@@ -139,3 +139,18 @@ def test_the_largest_report_fits_into_a_message() -> None:
     size_bytes = len(msgspec.msgpack.encode(done)) / len(done)
     most = answers._MOST_OPERATIONS + answers._MOST_OTHERS
     assert size_bytes * most < LARGEST_BYTES / 2
+
+
+def test_a_user_does_not_see_silent_jobs_of_others(tmp_path: Path) -> None:
+    """A job without operations prevents no simulation, and is not sent either."""
+    record(
+        tmp_path,
+        (run("7:a"), [operation(0.0, 10.0)]),
+        (run("7:b"), []),
+        (run("8:silent"), []),
+    )
+    report = _ask(tmp_path, GetJobReport("a"))
+    assert [other.job.job_name for other in report.others] == ["b"]
+    assert report.note == ""
+    report = _ask(tmp_path, GetJobReport("a"), trusted=True)
+    assert [other.job.job_name for other in report.others] == ["b", "silent"]

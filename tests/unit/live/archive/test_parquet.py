@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
+from penstock.live.archive import parquet
 from penstock.live.archive.parquet import (
     move_closed_days,
     parquet_files,
@@ -95,3 +98,28 @@ def test_the_number_of_a_moved_run_is_not_used_again(tmp_path: Path) -> None:
     reader = ArchiveReader(tmp_path)
     operations = reader.operations(reader.runs())
     assert {r.name: len(done) for r, done in operations.items()} == {"a": 1, "b": 2}
+
+
+def test_files_are_on_disk_before_rows_are_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    delete = parquet._delete
+
+    def synced(handle: int) -> None:
+        steps.append(Path(f"/proc/self/fd/{handle}").readlink().name)
+
+    def deleted(*arguments: Any) -> None:
+        steps.append("delete")
+        delete(*arguments)
+
+    monkeypatch.setattr("os.fsync", synced)
+    monkeypatch.setattr(parquet, "_delete", deleted)
+    record(tmp_path, (run(), [operation(1.0, 2.0)]))
+    move_closed_days(tmp_path, WALL_S + DAY_S)
+    day = "2023-11-14"
+    assert steps == [
+        *(f"operations-{day}.new", tmp_path.name),
+        *(f"runs-{day}.new", tmp_path.name),
+        "delete",
+    ]

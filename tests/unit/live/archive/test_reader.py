@@ -111,3 +111,18 @@ def test_a_run_that_moves_while_it_is_read_keeps_its_operations(tmp_path: Path) 
     assert only.file == ""
     move_closed_days(tmp_path, WALL_S + 1e6)
     assert len(reader.operations([only])[only]) == 1
+
+
+def test_a_damaged_parquet_file_is_an_error_with_its_name(tmp_path: Path) -> None:
+    record(tmp_path, (run(), []))
+    move_closed_days(tmp_path, WALL_S + 1e6)
+    (path,) = tmp_path.glob("runs-*.parquet")
+    path.write_bytes(b"damaged")
+    with pytest.raises(InputError, match=path.name):
+        ArchiveReader(tmp_path).runs()
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / "50% of #1? yes"
+    record(folder, (run(), []))
+    assert [r.name for r in ArchiveReader(folder).runs()] == ["a"]

@@ -162,3 +162,18 @@ def test_a_new_number_does_not_cost_a_reading_of_all_runs(tmp_path: Path) -> Non
     steps = [row[-1] for row in plan]
     assert "SEARCH runs" in steps
     assert "SCAN runs" not in steps
+
+
+def test_a_run_whose_end_could_not_be_written_ends_later(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    archive = recorder(tmp_path)
+    archive.add([(run(left_s=None), operation(1.0, 3.5))], [])
+    # More than fits into the file: the write fails as with a full disk.
+    archive.add([], [run(moved_bytes=1e30)])
+    assert "not archived" in caplog.text
+    archive.add([], [run("7:b")])
+    archive.close()
+    by_name = {r.name: r for r in ArchiveReader(tmp_path).runs()}
+    assert by_name["a"].left_s == WALL_S + 3.5
+    assert by_name["b"].left_s == WALL_S + 100.0
