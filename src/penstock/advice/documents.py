@@ -37,7 +37,7 @@ class AdvisedPolicyFormat(PolicyYieldFormat):
 
 
 class GainFormat(TypedDict):
-    """The policy that gains most, and its gain in MinYield."""
+    """The candidate (`Recommendation.candidate`), and its gain in MinYield."""
 
     policy: str
     min_yield: float

@@ -96,7 +96,8 @@ class Recommendation:
     verdict: Answer
     present: PolicyOutcome
     candidate: PolicyOutcome
-    """The policy that gains most; the present one if none gains anything."""
+    """The policy that gains most, or soft-deadline if it gains less than 1 point less;
+    the present one if none gains anything."""
     outcomes: tuple[PolicyOutcome, ...]
     """All policies, largest MinYield first."""
     bound: float

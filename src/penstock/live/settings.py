@@ -432,8 +432,8 @@ class Settings:
     archive_size: float = _setting(
         "1 GB",
         _volume,
-        "size of the archive's database, and of its Parquet files; the oldest "
-        "operations are deleted first",
+        "largest size of the archive's database, and again of its Parquet files (so "
+        "twice this in all); the oldest operations are deleted first",
         "VOLUME",
     )
     log_format: str = _setting(

@@ -105,7 +105,8 @@ def schema_of(name: str) -> dict[str, Any]:
 def _of_type(shape: type) -> dict[str, Any]:
     """Return the schema of a type, without references at its top.
 
-    Files may name their schema in the key ``$schema``; penstock would refuse that.
+    It does not allow the key ``$schema`` in a file, because penstock refuses unknown
+    keys.
     """
     import msgspec
 

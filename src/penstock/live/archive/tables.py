@@ -109,7 +109,10 @@ def _part(fraction: float) -> int:
 
 
 def whole_rate(rate: float) -> int:
-    """Return a rate as a whole number; 0 if it has no limit."""
+    """Return a rate as a whole number of at least 1; 0 stands for no limit.
+
+    A grant of 0 becomes 1 byte/s.
+    """
     return round(max(rate, 1.0)) if isfinite(rate) else _UNLIMITED
 
 

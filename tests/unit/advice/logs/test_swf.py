@@ -41,9 +41,7 @@ def test_a_job_that_did_not_run_is_skipped(tmp_path: Path) -> None:
     assert item.reason == "the job did not run"
 
 
-@pytest.mark.parametrize(
-    "line", ["1 2 3", JOB.replace("100", "x")]
-)
+@pytest.mark.parametrize("line", ["1 2 3", JOB.replace("100", "x")])
 def test_a_bad_line_is_named_and_the_others_are_read(line: str, tmp_path: Path) -> None:
     bad, job = _read(tmp_path / "a.swf", f"{HEAD}{line.strip()}\n{JOB}")
     assert isinstance(bad, Skipped)
