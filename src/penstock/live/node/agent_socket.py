@@ -43,6 +43,8 @@ __all__ = ["local_socket"]
 _LOG: Final = logging.getLogger("penstock.serve")
 #: A connection that is silent for this long is closed (s).
 _TIMEOUT_S: Final = 30.0
+#: How long the last replies of a connection may take to be read (s).
+_CLOSE_S: Final = 1.0
 #: Connections that the kernel keeps until they are accepted.
 _BACKLOG: Final = 512
 #: Most connections to accept before other work is done.
@@ -133,7 +135,8 @@ class _Listener:
             complaints = self._connections.complaints
             complaints.add(f"{self._path} was removed; creating it again")
             self._stop()
-            with suppress(InputError):
+            # OSError: too many open files. The next check tries again.
+            with suppress(InputError, OSError):
                 self.listen()
 
     def close(self) -> None:
@@ -256,14 +259,16 @@ class _Connections:
         self._budgets.release(user, Holding.CONNECTIONS)
 
     async def _answer(self, peer: Peer, connection: socket.socket) -> None:
-        """Answer the messages of one connection."""
-        reader, writer = await asyncio.open_unix_connection(sock=connection)
-        try:
-            await self._exchange(peer, reader, writer)
-        except (OSError, TimeoutError) as error:
-            self.complaints.add(f"a connection failed: {error}", peer.user)
-        finally:
-            writer.close()
+        """Answer the messages of one connection; return when it is closed."""
+        # If the stream cannot be opened, the connection is closed all the same.
+        with connection:
+            reader, writer = await asyncio.open_unix_connection(sock=connection)
+            try:
+                await self._exchange(peer, reader, writer)
+            except (OSError, TimeoutError) as error:
+                self.complaints.add(f"a connection failed: {error}", peer.user)
+            finally:
+                await _close(writer)
 
     async def _exchange(
         self, peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -288,3 +293,14 @@ class _Connections:
                 return
             writer.write(frame(reply))
             await asyncio.wait_for(writer.drain(), _TIMEOUT_S)
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection; what the other end does not read in time is dropped."""
+    writer.close()
+    try:
+        await asyncio.wait_for(writer.wait_closed(), _CLOSE_S)
+    except (OSError, TimeoutError):
+        pass
+    finally:
+        writer.transport.abort()

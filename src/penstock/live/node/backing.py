@@ -13,6 +13,7 @@ no known processes and are believed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import sub
 from typing import Final
 
 __all__ = ["ClaimedBytes"]
@@ -34,13 +35,15 @@ class ClaimedBytes:
         self._checked_bytes = 0.0
         #: Claims that the kernel did not count and that are not held against the job.
         self._forgiven_bytes = 0.0
+        #: The highest claims so far. True counters never decrease.
+        self._highest: tuple[float, ...] = ()
         self._credited: tuple[float, ...] = ()
         self._withheld: tuple[float, ...] = ()
 
     def check(
         self, claimed_bytes: float, counted_bytes: float, *, certain: bool
     ) -> None:
-        """Compare all claims so far with what the kernel has counted since then.
+        """Compare all claims so far with all bytes that the kernel has counted so far.
 
         Parameters
         ----------
@@ -50,25 +53,26 @@ class ClaimedBytes:
             What the kernel has counted so far.
         certain
             False if processes are unknown or have ended: the kernel's count may be too
-            low. Then the claims are forgiven.
+            low. Then `is_backed` stays, and the claims are forgiven.
         """
         missing_bytes = claimed_bytes - counted_bytes - self._forgiven_bytes
         new_bytes = claimed_bytes - self._checked_bytes
-        self.is_backed = not (
-            certain and missing_bytes > max(_SLACK_BYTES, new_bytes / 2.0)
-        )
-        # Each claim is judged once. What the kernel has counted backs no older claims.
+        if certain:
+            self.is_backed = missing_bytes <= max(_SLACK_BYTES, new_bytes / 2.0)
+        # Each claim is judged once: what is missing now is forgiven, so it is not
+        # missed at the next check.
         self._forgiven_bytes += max(missing_bytes, 0.0)
         self._checked_bytes = claimed_bytes
 
     def credit(self, claims: Sequence[float]) -> tuple[float, ...]:
         """Return the counters that are believed; they never decrease."""
         if not self._credited:
-            self._credited = self._withheld = (0.0,) * len(claims)
-        pairs = zip(claims, self._credited, strict=True)
+            self._highest = self._credited = self._withheld = (0.0,) * len(claims)
+        self._highest = tuple(map(max, claims, self._highest))
         if self.is_backed:
-            pairs = zip(claims, self._withheld, strict=True)
-            self._credited = tuple(claim - withheld for claim, withheld in pairs)
+            # The maximum: the difference is rounded.
+            since = map(sub, self._highest, self._withheld)
+            self._credited = tuple(map(max, since, self._credited))
         else:
-            self._withheld = tuple(claim - credited for claim, credited in pairs)
+            self._withheld = tuple(map(sub, self._highest, self._credited))
         return self._credited

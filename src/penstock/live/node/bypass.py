@@ -4,16 +4,18 @@
 Static programs, io_uring and mapped files bypass the preload library. The kernel counts
 the bytes that each process writes to storage (``write_bytes`` in ``/proc/PID/io``; it
 does not count writes to tmpfs). Bytes that the kernel has counted and control has not
-bypassed control, or went to files that are not controlled. The result is a lower bound:
-a process that starts and ends between two measurements is missed. The kernel counts
-whole pages of memory, so that a controlled call may count for up to `ROUNDING_BYTES`
-more than it writes.
+bypassed control, or went to files that are not controlled. Linux adds the counts of a
+child to its parent when the parent waits for it. The result is a lower bound: a process
+that ends without a parent that waits for it may be missed. The kernel counts whole
+pages of memory, so that a controlled call may count for up to `ROUNDING_BYTES` more
+than it writes.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
 from math import inf
 from typing import Final, NamedTuple
 
@@ -44,67 +46,116 @@ class WrittenBytes:
 
     def __init__(self) -> None:
         self._by_process: dict[int, ProcessIo] = {}
+        self._parents: dict[int, int] = {}
         self._before: dict[int, ProcessIo] = {}
-        #: Sum over the processes that have ended.
+        #: Sum over the processes that have ended and do not count in their parents.
         self._ended = ProcessIo()
         self.called_bytes = 0
-        """Bytes that they have moved by system calls, at the last measurement."""
+        """Bytes that all measured processes have moved by system calls."""
         self.is_complete = False
         """False if some processes were not measured."""
 
     def add(self, pid: int) -> None:
         """Ignore what a process has written so far: it was not controlled then."""
         if pid not in self._by_process:
-            self._before.setdefault(pid, _process_io(pid) or ProcessIo())
+            self._before[pid] = _process_io(pid) or ProcessIo()
 
     def measure(self, processes: Iterable[int], most: float = inf) -> int:
         """Return the bytes written so far by `processes` and all their descendants.
 
-        A process that has ended counts with its bytes at the last measurement. After
-        `most` processes, others are not looked at.
+        A process that has ended counts with its bytes at the last measurement, unless
+        they count in its parent. After `most` processes, others are not looked at.
         """
-        measured: dict[int, ProcessIo] = {}
+        living = [pid for pid in self._by_process if _exists(pid)]
+        # They count with their last values unless they are measured.
+        measured = {pid: self._by_process[pid] for pid in living}
+        parents = {pid: self._parents.get(pid, 0) for pid in living}
         self.is_complete = True
-        for number, pid in enumerate(with_descendants(processes)):
+        # Known processes may have lost their parent, so that no other one leads to
+        # them. `processes` come first: the last ones are looked at first.
+        for number, pid in enumerate(_walk([*living, *processes], parents)):
             if number >= most:
-                # The others may live: they count with their last values.
-                measured = self._by_process | measured
                 self.is_complete = False
                 break
-            counted = _process_io(pid)
+            counted = self._since_added(pid)
             if counted is None:
                 self.is_complete = False
             else:
-                measured[pid] = counted.plus(self._before.get(pid, ProcessIo()), -1)
+                measured[pid] = counted
         for pid in self._by_process.keys() - measured.keys():
-            self._ended = self._ended.plus(self._by_process[pid])
-            self._before.pop(pid, None)
-        self._by_process = measured
+            if not self._counts_in_parent(pid, measured):
+                self._ended = self._ended.plus(self._by_process[pid])
+        self._forget_ended(measured)
+        self._by_process, self._parents = measured, parents
         total = self._ended
         for counted in measured.values():
             total = total.plus(counted)
         self.called_bytes = total.called_bytes
         return total.written_bytes
 
+    def _since_added(self, pid: int) -> ProcessIo | None:
+        """Return what a process has done since it was added; None: cannot be read."""
+        counted = _process_io(pid)
+        if counted is None:
+            return None
+        since = counted.plus(self._before.get(pid, ProcessIo()), -1)
+        last = self._by_process.get(pid, ProcessIo())
+        if since.called_bytes >= last.called_bytes:
+            return since
+        # Counts of a process never decrease: another process has the number now.
+        self._ended = self._ended.plus(last)
+        self._before.pop(pid, None)
+        return counted
+
+    def _counts_in_parent(self, pid: int, living: Container[int]) -> bool:
+        """Return True if a process that lives has waited for one that has ended.
+
+        Its parent may have ended as well, and count in its own parent.
+        """
+        for _ in self._parents:
+            pid = self._parents.get(pid, 0)
+            if pid in living:
+                return True
+        return False
+
+    def _forget_ended(self, living: Container[int]) -> None:
+        # A copy: the agent's thread adds processes at the same time.
+        for pid in list(self._before):
+            if pid not in living and not _exists(pid):
+                self._before.pop(pid, None)
+
 
 def with_descendants(processes: Iterable[int]) -> Iterator[int]:
     """Yield the processes and all their descendants."""
+    return _walk(processes, {})
+
+
+def _walk(processes: Iterable[int], parents: dict[int, int]) -> Iterator[int]:
+    """Yield the processes and all their descendants, and note their parents."""
     pending, seen = list(processes), set()
     while pending:
         pid = pending.pop()
         if pid not in seen:
             seen.add(pid)
-            pending += _children(pid)
+            children = _children(pid)
+            parents.update(dict.fromkeys(children, pid))
+            pending += children
             yield pid
 
 
 def _children(pid: int) -> list[int]:
     folder = f"/proc/{pid}/task"
-    try:
-        texts = [_read(f"{folder}/{task}/children") for task in os.listdir(folder)]  # noqa: PTH208
-    except OSError:
-        return []
+    texts = []
+    with suppress(OSError):
+        for task in os.listdir(folder):  # noqa: PTH208
+            # A thread that has just ended.
+            with suppress(OSError):
+                texts.append(_read(f"{folder}/{task}/children"))
     return [int(child) for text in texts for child in text.split()]
+
+
+def _exists(pid: int) -> bool:
+    return os.path.exists(f"/proc/{pid}")  # noqa: PTH110 - fast
 
 
 def _process_io(pid: int) -> ProcessIo | None:
@@ -118,8 +169,11 @@ def _process_io(pid: int) -> ProcessIo | None:
         for name, value in (line.split(b": ") for line in text.splitlines())
     }
     written_bytes = fields[b"write_bytes"] - fields[b"cancelled_write_bytes"]
-    names = (b"rchar", b"wchar", b"read_bytes", b"write_bytes")
-    return ProcessIo(written_bytes, sum(fields[name] for name in names))
+    # What read and write move to and from storage is counted twice. Other calls, e.g.
+    # splice, count only there.
+    called_bytes = max(fields[b"rchar"], fields[b"read_bytes"])
+    called_bytes += max(fields[b"wchar"], fields[b"write_bytes"])
+    return ProcessIo(written_bytes, called_bytes)
 
 
 def _read(path: str) -> bytes:

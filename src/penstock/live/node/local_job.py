@@ -48,8 +48,7 @@ _LOG: Final = logging.getLogger("penstock.agent")
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
 
-#: Most processes of one user, besides those that have attached, at which to look for
-#: bytes that were not controlled.
+#: Most processes of one user that are measured at a time; attached ones always are.
 _MOST_MEASURED: Final = 2000
 
 

@@ -118,7 +118,8 @@ def _connect(settings: Settings, say: Say) -> Client:
                     return Client(settings.socket)
             time.sleep(RETRY_S)
             try:
-                return Client(settings.client_socket)
+                # Not the socket of the system: a daemon that was killed leaves its own.
+                return Client(settings.socket)
             except UnavailableError:
                 if time.monotonic() > begun_s + START_S:
                     raise

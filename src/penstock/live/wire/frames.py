@@ -283,7 +283,7 @@ def connect(
         try:
             return Client(settings.client_socket, limit_s)
         except UnavailableError:
-            if not is_locked(settings.home):
+            if not is_locked(settings.client_socket.parent):
                 raise
         if time.monotonic() > notice_s:
             notice_s = inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import stat
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -209,6 +210,34 @@ def test_a_silent_connection_is_closed(
     async def act(clients: Clients) -> None:
         connection = await clients.connect()
         assert await connection.receive() is None
+
+    serve(settings, act)
+
+
+def open_sockets() -> int:
+    links = Path("/proc/self/fd").iterdir()
+    return sum("socket:" in str(link.readlink()) for link in links if link.is_symlink())
+
+
+def test_a_connection_whose_replies_are_not_read_is_closed(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_socket, "_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(agent_socket, "_CLOSE_S", 0.01)
+
+    async def reply(*_: object) -> Reply:
+        return TextAnswer("x" * 1_000_000)
+
+    monkeypatch.setattr(FakeAgent, "reply", reply)
+
+    async def act(clients: Clients) -> None:
+        before = open_sockets()
+        with socket.socket(socket.AF_UNIX) as mute:
+            mute.connect(str(settings.socket))
+            mute.sendall(frame(GetStatus()))
+            await until_async(lambda: open_sockets() == before + 2)
+            # Only the end of the client is left.
+            await until_async(lambda: open_sockets() == before + 1)
 
     serve(settings, act)
 

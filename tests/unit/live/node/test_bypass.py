@@ -10,7 +10,12 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node import bypass
-from penstock.live.node.bypass import ProcessIo, WrittenBytes
+from penstock.live.node.bypass import (
+    ProcessIo,
+    WrittenBytes,
+    _process_io,
+    with_descendants,
+)
 from support.waiting import until
 
 SIZE = 4_000_000
@@ -39,6 +44,135 @@ def test_a_process_and_its_child(tmp_path: Path) -> None:
         process.kill()
     # A process that has ended counts with its last value.
     assert written.measure([process.pid]) >= SIZE
+
+
+def test_what_a_parent_has_waited_for_counts_once() -> None:
+    """The kernel adds the counts of a child to its parent; also over generations."""
+    child = f"sh -c 'head -c {SIZE} /dev/zero; read x; exit 0' > /dev/null"
+    with subprocess.Popen(
+        ["sh", "-c", f"{child}; {child}; echo; read y"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        written = WrittenBytes()
+
+        def moved_bytes() -> int:
+            written.measure([process.pid])
+            return written.called_bytes
+
+        for done in (1, 2):
+            # head has read and written so much, and its shell has waited for it.
+            until(lambda done=done: moved_bytes() >= 2 * SIZE * done)  # type: ignore[misc]
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+        process.stdout.readline()
+        assert 4 * SIZE <= moved_bytes() < 5 * SIZE
+        process.stdin.write(b"\n")
+        process.stdin.close()
+    assert 4 * SIZE <= moved_bytes() < 5 * SIZE
+
+
+class FakeKernel:
+    """Processes with their children and counts."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.children: dict[int, list[int]] = {}
+        self.counts: dict[int, int] = {}
+        monkeypatch.setattr(bypass, "_children", lambda pid: self.children.get(pid, []))
+        monkeypatch.setattr(bypass, "_process_io", self.process_io)
+        monkeypatch.setattr(bypass, "_exists", lambda pid: pid in self.counts)
+
+    def process_io(self, pid: int) -> ProcessIo | None:
+        """Return the counts of a process."""
+        moved_bytes = self.counts.get(pid)
+        return None if moved_bytes is None else ProcessIo(moved_bytes, moved_bytes)
+
+
+@pytest.fixture
+def kernel(monkeypatch: pytest.MonkeyPatch) -> FakeKernel:
+    """Return processes that are not those of the machine."""
+    return FakeKernel(monkeypatch)
+
+
+def test_processes_that_cannot_be_listed_for_a_while_count_once(
+    kernel: FakeKernel,
+) -> None:
+    kernel.children, kernel.counts = {1: [2], 2: [3]}, {1: 10, 2: 200, 3: 3000}
+    written = WrittenBytes()
+    assert written.measure([1]) == 3210
+    kernel.children = {}
+    assert written.measure([1]) == 3210
+    kernel.children = {1: [2], 2: [3]}
+    assert written.measure([1]) == 3210
+
+
+def test_a_process_counts_on_when_its_parent_has_ended(kernel: FakeKernel) -> None:
+    kernel.children, kernel.counts = {1: [2], 2: [3]}, {1: 10, 2: 200, 3: 3000}
+    written = WrittenBytes()
+    written.measure([1])
+    # 1 has waited for 2; init is the parent of 3 now.
+    kernel.children, kernel.counts = {}, {1: 210, 3: 3500}
+    assert written.measure([1]) == 3710
+    # Nobody of the job has waited for 3.
+    kernel.counts = {1: 210}
+    assert written.measure([1]) == 3710
+
+
+def test_a_process_and_its_child_that_end_together_count_in_the_grandparent(
+    kernel: FakeKernel,
+) -> None:
+    kernel.children, kernel.counts = {1: [2], 2: [3]}, {1: 10, 2: 200, 3: 3000}
+    written = WrittenBytes()
+    written.measure([1])
+    kernel.children, kernel.counts = {}, {1: 3210}
+    assert written.measure([1]) == 3210
+    assert written.is_complete
+
+
+def test_a_reused_number_is_another_process(kernel: FakeKernel) -> None:
+    kernel.counts = {1: 10, 2: 500}
+    written = WrittenBytes()
+    written.add(2)
+    kernel.counts[2] = 700
+    assert written.measure([1, 2]) == 210
+    kernel.counts[2] = 30
+    assert written.measure([1, 2]) == 240
+
+
+def test_what_is_known_of_processes_ends_with_them(kernel: FakeKernel) -> None:
+    written = WrittenBytes()
+    for pid in range(1, 100):
+        kernel.counts = {pid: 1000}
+        written.add(pid)
+        if pid % 2:
+            written.measure([pid], most=0)
+    written.measure([])
+    assert not written._by_process
+    assert set(written._before) <= {99}
+
+
+def test_processes_beyond_the_limit_keep_their_last_values(kernel: FakeKernel) -> None:
+    kernel.children, kernel.counts = {1: [2, 3]}, {1: 10, 2: 200, 3: 3000}
+    written = WrittenBytes()
+    assert written.measure([1]) == 3210
+    kernel.counts = {1: 20, 2: 300}
+    assert written.measure([1], most=1) == 220
+    assert not written.is_complete
+
+
+def test_a_thread_that_ends_hides_no_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+        tasks = os.listdir("/proc/self/task")  # noqa: PTH208
+        monkeypatch.setattr(os, "listdir", lambda _: ["999999999", *tasks])
+        assert process.pid in with_descendants([os.getpid()])
+
+
+def test_a_byte_that_a_call_moves_to_storage_is_one_byte(tmp_path: Path) -> None:
+    text = "rchar: 7\nwchar: 500\nread_bytes: 90\nwrite_bytes: 500\n"
+    (tmp_path / "io").write_text(f"{text}cancelled_write_bytes: 100\n")
+    assert _process_io(f"../{tmp_path}") == ProcessIo(400, 590)  # type: ignore[arg-type]
 
 
 def test_a_process_that_has_ended_before_is_not_counted() -> None:

@@ -166,7 +166,7 @@ def test_reads_count_only_if_they_are_controlled(job: LocalJob, tmp_path: Path) 
         check=True,
         stdout=subprocess.DEVNULL,
     )
-    both, writes = (job.read_counters(1.0, reads=reads) for reads in (True, False))
+    writes, both = (job.read_counters(1.0, reads=reads) for reads in (False, True))
     assert (both.moved_bytes, writes.moved_bytes) == (200_000.0, 100_000.0)
     assert (both.read_bytes, both.written_bytes) == (100_000.0, 100_000.0)
     assert (writes.read_bytes, writes.written_bytes) == (0.0, 100_000.0)

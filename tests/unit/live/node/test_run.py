@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live import settings
 from penstock.live.node import run
 from penstock.live.node.run import controlled_environment, start_daemon
 from penstock.live.settings import Settings
@@ -75,10 +77,34 @@ def test_no_private_daemon_is_started_beside_one_that_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "START_S", 0.1)
-    settings = Settings(folder=str(tmp_path))
     with locked_folder(tmp_path, temporary=False), pytest.raises(UnavailableError):
-        controlled_environment(settings, "job")
+        controlled_environment(Settings(folder=str(tmp_path)), "job")
     assert not (tmp_path / "serve.log").exists()
+
+
+def test_a_dead_socket_of_the_system_does_not_hide_the_private_daemon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The system's daemon was killed and has left its socket."""
+    system, home = tmp_path / "system", tmp_path / "penstock"
+    system.mkdir()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(system / "agent.sock"))
+    monkeypatch.setattr(settings, "_SYSTEM", system)
+    monkeypatch.setattr(Settings, "home", home)
+    with socket.socket(socket.AF_UNIX) as server:
+
+        def start(_: Settings) -> contextlib.nullcontext[None]:
+            home.mkdir()
+            server.bind(str(home / "agent.sock"))
+            server.listen()
+            return contextlib.nullcontext()
+
+        monkeypatch.setattr(run, "start_daemon", start)
+        monkeypatch.setattr(run, "is_locked", lambda folder: folder.exists())
+        with run._connect(Settings(), run._say_nothing):
+            server.settimeout(60.0)
+            server.accept()[0].close()
 
 
 def _parents_of(program: str) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError, PenstockError, UnavailableError
+from penstock.live import settings as settings_module
 from penstock.live.settings import Settings
 from penstock.live.wire import frames
 from penstock.live.wire.folder import locked_folder
@@ -174,6 +175,22 @@ def test_a_daemon_that_is_starting_is_waited_for(
 
         connect(settings, say_waiting=listen).close()
     assert notices == ["waits"]
+
+
+def test_a_lock_is_looked_for_beside_the_socket_that_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A private daemon is no reason to wait for the system's, which was killed."""
+    system, home = tmp_path / "system", tmp_path / "home"
+    system.mkdir()
+    (system / "agent.sock").touch()
+    monkeypatch.setattr(settings_module, "_SYSTEM", system)
+    monkeypatch.setattr(Settings, "home", home)
+    with (
+        locked_folder(home, temporary=True),
+        pytest.raises(UnavailableError, match="no penstock answers"),
+    ):
+        connect(Settings())
 
 
 def test_a_daemon_that_never_starts_is_not_waited_for_longer(
