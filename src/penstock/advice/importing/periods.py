@@ -7,7 +7,7 @@ a job. The application gets the period, which some policies use.
 Bursts that are not exact (bins of a heatmap) are joined: those of one period are one
 operation, because a bin ends where Darshan's clock says, and not where the operation
 does. A burst that begins up to a quarter of a period early belongs to the next period.
-Exact bursts stay: they are the operations that live control would see.
+Bins show no period that is shorter than two of them (the limit of Nyquist). Exact bursts stay: they are the operations that live control would see.
 """
 
 from __future__ import annotations
@@ -61,7 +61,13 @@ def _with_period(record: LoggedJob) -> LoggedJob:
     period_s = 1.0 / frequency
     notes = [f"FTIO finds a period of {format_time(period_s)}"]
     bursts = record.bursts
-    if not any(burst.is_exact for burst in bursts):
+    are_bins = not any(burst.is_exact for burst in bursts)
+    if are_bins and period_s < 2.0 * min(
+        burst.end_s - burst.begin_s for burst in bursts
+    ):
+        notes.append("it is not used: a period must be at least two bins long")
+        return replace(record, notes=(*record.notes, *notes))
+    if are_bins:
         bursts = _joined_by_period(bursts, period_s)
         notes.append(f"its bins are joined to one operation per period: {len(bursts)}")
     return replace(

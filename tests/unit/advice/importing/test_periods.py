@@ -92,3 +92,14 @@ print("after")
         command = [sys.executable, "-c", program]
         subprocess.run(command, stdout=stream, timeout=60, check=True)
     assert path.read_text() == "before\nafter\n"
+
+
+def test_bins_show_no_period_shorter_than_two_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bins = [Burst(6.4 * k, 6.4 * (k + 1), 1e9, 5.0, is_exact=False) for k in range(8)]
+    monkeypatch.setattr(periods, "find_spec", lambda _: True)
+    monkeypatch.setattr(periods, "dominant_frequency", lambda *_: 1.0 / 6.4)
+    (job,) = with_periods([record(*bins, run_s=60.0)])
+    assert (job.period_s, len(job.bursts)) == (0.0, 8)
+    assert job.notes[-1] == "it is not used: a period must be at least two bins long"
