@@ -7,7 +7,8 @@ a job. The application gets the period, which some policies use.
 Bursts that are not exact (bins of a heatmap) are joined: those of one period are one
 operation, because a bin ends where Darshan's clock says, and not where the operation
 does. A burst that begins up to a quarter of a period early belongs to the next period.
-Bins show no period that is shorter than two of them (the limit of Nyquist). Exact bursts stay: they are the operations that live control would see.
+Bins show no period that is shorter than two of them (the limit of Nyquist). Exact
+bursts stay: they are the operations that live control would see.
 """
 
 from __future__ import annotations
