@@ -35,10 +35,10 @@ from penstock.units import (
 
 __all__ = [
     "ReportFormat",
+    "last_shared_bandwidth",
     "ranked",
     "report_document",
     "report_sentences",
-    "shared_bandwidth",
 ]
 
 #: Jobs and policies that the words name.
@@ -102,24 +102,25 @@ def ranked(yields: Mapping[str, float]) -> list[str]:
     )
 
 
-def report_sentences(advice: Mapping[str, Any]) -> list[str]:
+def report_sentences(document: Mapping[str, Any]) -> list[str]:
     """Return a document of `report_document` in words."""
-    job, operations = advice["job"], advice["operations"]
+    job, operations = document["job"], document["operations"]
     left = "now" if job["left"] is None else format_instant(job["left"])
     sentences = [
         f"{job['job']} ran from {format_instant(job['joined'])} to {left} "
         f"on {counted(job['nodes'], 'node')}, {_control_words(job['policy'])}.",
-        f"It moved {format_volume(job['moved'], shared_bandwidth(operations))} in "
-        f"{counted(advice['operation_count'], 'operation')}{_rate_words(operations)}.",
+        f"It moved {format_volume(job['moved'], last_shared_bandwidth(operations))} in "
+        f"{counted(document['operation_count'], 'operation')}"
+        f"{_rate_words(operations)}.",
         f"It lost {format_time(job['lost'])} to control: its yield is "
         f"{job['progress_yield']:.3f}.",
     ]
     sentences += _limit_words(job)
-    sentences += _delay_words(advice["delays"])
-    return sentences + _policy_words(advice)
+    sentences += _delay_words(document["delays"])
+    return sentences + _policy_words(document)
 
 
-def shared_bandwidth(operations: Sequence[Mapping[str, Any]]) -> float:
+def last_shared_bandwidth(operations: Sequence[Mapping[str, Any]]) -> float:
     """Return the bandwidth that was shared last, in whose units amounts are printed."""
     return next((each["shared"] for each in operations[::-1] if each["shared"]), 0.0)
 
@@ -133,7 +134,7 @@ def _rate_words(operations: Sequence[Mapping[str, Any]]) -> str:
     if not length_s:
         return ""
     moved_bytes = sum(each["moved"] for each in operations)
-    rate = format_bandwidth(moved_bytes / length_s, shared_bandwidth(operations))
+    rate = format_bandwidth(moved_bytes / length_s, last_shared_bandwidth(operations))
     return f", which took {format_time(length_s)} ({rate})"
 
 
@@ -156,12 +157,12 @@ def _delay_words(delays: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"It waited for {', '.join(named)}."] if named else []
 
 
-def _policy_words(advice: Mapping[str, Any]) -> list[str]:
-    yields = advice["policies"]
+def _policy_words(document: Mapping[str, Any]) -> list[str]:
+    yields = document["policies"]
     if not yields:
-        return [f"Other policies were not simulated: {advice['note']}."]
-    policy = advice["job"]["policy"]
-    archived_yield = advice["job"]["progress_yield"]
+        return [f"Other policies were not simulated: {document['note']}."]
+    policy = document["job"]["policy"]
+    archived_yield = document["job"]["progress_yield"]
     present = yields.get(policy, archived_yield)
     better = [name for name in ranked(yields) if yields[name] > present + _BETTER]
     if not better:

@@ -8,13 +8,14 @@ from html import escape
 from typing import Any
 
 from penstock.advice.job_report.documents import (
+    last_shared_bandwidth,
     ranked,
     report_sentences,
-    shared_bandwidth,
 )
 from penstock.advice.job_report.drawing import drawing
 from penstock.advice.job_report.simulation import instance_of_report
-from penstock.experiments.output.html import document, html_table
+from penstock.experiments.output.html import document as html_document
+from penstock.experiments.output.html import html_table
 from penstock.experiments.output.plots import svg_text
 from penstock.live.wire.messages import JobReport
 from penstock.policies import get_policy
@@ -25,29 +26,31 @@ __all__ = ["report_page"]
 
 
 def report_page(
-    advice: Mapping[str, Any], report: JobReport, bandwidth: float | None = None
+    document: Mapping[str, Any], report: JobReport, bandwidth: float | None = None
 ) -> str:
     """Return the page of a report; it needs no other file."""
-    job = advice["job"]
-    facts = advice["provenance"]
+    job = document["job"]
+    facts = document["provenance"]
     parts = [
         f"<h1>Report on {escape(job['job'])}</h1>",
-        "".join(f"<p>{escape(sentence)}</p>" for sentence in report_sentences(advice)),
-        _drawing(advice, report, bandwidth),
-        _policy_table(advice["policies"]),
-        _operation_table(advice["operations"]),
+        "".join(
+            f"<p>{escape(sentence)}</p>" for sentence in report_sentences(document)
+        ),
+        _drawing(document, report, bandwidth),
+        _policy_table(document["policies"]),
+        _operation_table(document["operations"]),
         f'<p class="small">penstock {escape(facts["version"])}: '
         f"<code>{escape(facts['command'])}</code></p>",
     ]
-    return document(f"Report on {job['job']}", "".join(parts))
+    return html_document(f"Report on {job['job']}", "".join(parts))
 
 
 def _drawing(
-    advice: Mapping[str, Any], report: JobReport, bandwidth: float | None
+    document: Mapping[str, Any], report: JobReport, bandwidth: float | None
 ) -> str:
     """Draw what happened, and what the best other policy would have given."""
-    own = advice["job"]["policy"]
-    others = [name for name in ranked(advice["policies"]) if name != own]
+    own = document["job"]["policy"]
+    others = [name for name in ranked(document["policies"]) if name != own]
     simulated = None
     if others:
         instance = instance_of_report(report, bandwidth)
@@ -67,7 +70,7 @@ def _policy_table(yields: Mapping[str, float]) -> str:
 
 def _operation_table(operations: Sequence[Mapping[str, Any]]) -> str:
     rows = [("begin", "took", "moved", "rate", "lost", "policy")]
-    shared = shared_bandwidth(operations)
+    shared = last_shared_bandwidth(operations)
     rows += [_operation_row(operation, shared) for operation in operations]
     return f"<h2>Operations</h2>{html_table(rows)}"
 
