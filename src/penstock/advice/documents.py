@@ -19,6 +19,7 @@ __all__ = [
     "GainFormat",
     "PolicyYieldFormat",
     "advice_document",
+    "roles_of_policies",
 ]
 
 
@@ -129,3 +130,14 @@ def _outcome(outcome: PolicyOutcome) -> PolicyYieldFormat:
         "min_yield": outcome.min_yield,
         "efficiency": outcome.efficiency,
     }
+
+
+def roles_of_policies(advice: Mapping[str, Any]) -> dict[str, str]:
+    """Return policy -> "now", "advised" or "candidate", as tables of advice show it.
+
+    The candidate is the policy that a change would choose (`Recommendation.candidate`).
+    """
+    roles = {advice["gain"]["policy"]: "candidate", advice["now"]["policy"]: "now"}
+    if advice["verdict"] == "change":
+        roles[advice["policy"]] = "advised"
+    return roles

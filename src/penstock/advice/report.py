@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from penstock.advice.documents import roles_of_policies
 from penstock.experiments.output.html import document, html_table
 from penstock.experiments.output.plots import svg_text, timeline
 from penstock.model import Instance
@@ -49,9 +50,7 @@ def _paragraphs(sentences: Sequence[str]) -> str:
 
 
 def _policy_table(advice: Mapping[str, Any]) -> str:
-    roles = {advice["gain"]["policy"]: "preferred", advice["now"]["policy"]: "now"}
-    if advice["verdict"] == "change":
-        roles[advice["policy"]] = "advised"
+    roles = roles_of_policies(advice)
     rows = [("policy", "", "yield of the worst job", "efficiency")]
     rows += [
         (

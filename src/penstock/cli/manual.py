@@ -22,15 +22,19 @@ __all__ = ["SUMMARY", "main", "manual_page", "setup_parser"]
 SUMMARY = "write the manual pages of all commands"
 _STATUS: Final = (
     ("0", "success"),
-    (
-        "1",
-        "bench missed a goal, check found I/O that cannot be controlled, or drain "
-        "could not drain a journal",
-    ),
     ("2", "a mistake that you can correct; one line says what, where and what to do"),
     ("70", "a bug of penstock, or too little memory"),
     ("130", "stopped by Ctrl-C"),
 )
+#: Command -> what else a status means for it.
+_OWN_STATUS: Final = {
+    "bench": {"1": "a goal was missed"},
+    "check": {
+        "1": "the program has I/O that cannot be controlled",
+        "2": "the program cannot be controlled, or a mistake that you can correct",
+    },
+    "drain": {"1": "a journal could not be drained"},
+}
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -105,7 +109,9 @@ def _commands(command: Command) -> str:
 def _exit_status(command: Command) -> str:
     if command.path[-1] == "run":
         return "The exit status of the program.\n"
-    return "".join(f".TP\n.B {status}\n{_text(text)}\n" for status, text in _STATUS)
+    meanings = dict(_STATUS) | _OWN_STATUS.get(command.path[-1], {})
+    rows = sorted(meanings.items(), key=lambda row: int(row[0]))
+    return "".join(f".TP\n.B {status}\n{_text(text)}\n" for status, text in rows)
 
 
 def _see_also(command: Command) -> str:

@@ -69,7 +69,7 @@ def _possible_yields(small: dict[str, Any], big: dict[str, Any]) -> tuple[float,
 
     def reached(big_end_s: float, alone_s: float) -> float:
         wait_s = max(big_end_s - own["begin"], 0.0)
-        return 1.0 - wait_s / (wait_s + alone_s + outside_s)
+        return float(1.0 - wait_s / (wait_s + alone_s + outside_s))
 
     low = reached(other["end"], alone_s[0])
     if drawn_s < 0.95 * (other["end"] - other["begin"]):

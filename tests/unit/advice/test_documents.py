@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import json
 
-from penstock.advice.documents import advice_document
+import pytest
+
+from penstock.advice.documents import advice_document, roles_of_policies
 from penstock.advice.owners import advice_for_owners
 from penstock.advice.recommendation import recommend
 from penstock.advice.scenarios import Uncertainty, draw_scenarios
@@ -37,3 +39,22 @@ def test_a_policy_that_is_kept_is_advised_with_its_own_numbers() -> None:
     assert document["advised"]["min_yield"] == document["now"]["min_yield"]
     for job in document["applications"]:
         assert job["yield_now"] == job["yield_advised"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "roles"),
+    [
+        ("change", {"fcfs": "now", "soft-deadline": "advised"}),
+        ("thin-evidence", {"fcfs": "now", "soft-deadline": "candidate"}),
+    ],
+)
+def test_tables_name_the_role_of_a_policy(verdict: str, roles: dict[str, str]) -> None:
+    advice = {
+        "verdict": verdict,
+        "policy": "soft-deadline" if verdict == "change" else "fcfs",
+        "now": {"policy": "fcfs"},
+        "gain": {"policy": "soft-deadline"},
+    }
+    assert roles_of_policies(advice) == roles
+    alone = advice | {"verdict": "keep", "gain": {"policy": "fcfs"}}
+    assert roles_of_policies(alone) == {"fcfs": "now"}

@@ -80,3 +80,9 @@ def test_texts_are_escaped() -> None:
 def test_the_status_of_run_is_that_of_the_program(folder: Path) -> None:
     assert "The exit status of the program." in (folder / "penstock-run.1").read_text()
     assert ".B 130\n" in (folder / "penstock-compare.1").read_text()
+
+
+def test_status_1_is_named_where_a_command_has_it(folder: Path) -> None:
+    assert ".B 1\na goal was missed\n" in (folder / "penstock-bench.1").read_text()
+    assert "cannot be controlled, or" in (folder / "penstock-check.1").read_text()
+    assert ".B 1\n" not in (folder / "penstock-compare.1").read_text()

@@ -249,9 +249,9 @@ def _text(advice: dict[str, Any]) -> str:
 
 
 def _policy_table(advice: dict[str, Any]) -> str:
-    roles = {advice["now"]["policy"]: "now", advice["policy"]: "advised"}
-    if advice["policy"] == advice["now"]["policy"]:
-        roles = {advice["policy"]: "keep"}
+    from penstock.advice.documents import roles_of_policies
+
+    roles = roles_of_policies(advice)
     rows = [("policy", "", "MinYield", "Efficiency")]
     rows += [
         (
