@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -90,7 +91,8 @@ print("after")
     path = tmp_path / "out"
     with path.open("w") as stream:
         command = [sys.executable, "-c", program]
-        subprocess.run(command, stdout=stream, timeout=60, check=True)
+        environment = os.environ | {"PYTHONUNBUFFERED": ""}
+        subprocess.run(command, stdout=stream, timeout=60, check=True, env=environment)
     assert path.read_text() == "before\nafter\n"
 
 
