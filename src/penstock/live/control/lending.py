@@ -60,8 +60,9 @@ class _Doubt(NamedTuple):
     """Why, and until when, the reports of a user are doubted."""
 
     until_s: float
-    claims: bool
-    """True if a job said that it is held up, but did not draw its grant."""
+    is_false: bool
+    """True: a job said that it was held up and did not draw, or claimed bytes that the
+    kernel did not count. False: an operation drew nothing; it may be one slow call."""
 
 
 class Lender:
@@ -89,7 +90,7 @@ class Lender:
 
     def doubt(self, job: ControlledJob, now: float) -> None:
         """Forget what a job has drawn, and doubt its user: it was not true."""
-        self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, claims=True)
+        self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=True)
         self._make_frugal(job, 0.0)
         job.restart_measurement(now)
         job.surplus_bytes = 0.0
@@ -126,7 +127,7 @@ class Lender:
         if elapsed_s < LEND_AFTER_S and not pauses:
             return
         if not pauses and job.offered_bytes and (held_up or not job.evidence_bytes):
-            self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, claims=held_up)
+            self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=held_up)
         elif not self._lends:
             return
         if pauses or job.drawn_bytes < LEND_BELOW * job.offered_bytes:
@@ -162,7 +163,7 @@ class Lender:
         """Let a job that lends use its whole grant again, or more of it if doubted."""
         doubt = self._doubt_of(job, now)
         elapsed_s = now - job.measured_since_s
-        if job.number in self._frugal and doubt and doubt.claims and elapsed_s > 0.0:
+        if job.number in self._frugal and doubt and doubt.is_false and elapsed_s > 0.0:
             draw = min(job.drawn_bytes / elapsed_s, job.kept_rate)
             self._make_frugal(job, _GROWTH * draw)
         else:

@@ -173,7 +173,7 @@ class Agent:
         try:
             self._bells.get(note.user, note.group).jobs[note.bell_slot] = job.key
         except (PenstockError, OSError) as error:
-            self._complaints.add(f"job {job.key} is not controlled any more: {error}")
+            self._complaints.add(f"job {job.key} is not controlled: {error}", note.user)
             self._release(job)
             return
         self._jobs[job.key] = job
@@ -279,8 +279,8 @@ class Agent:
         left_s = self._lease_left_s(self._config, now_s)
         if not left_s:
             return
-        for problem in self._bells.renew(left_s):
-            self._complaints.add(problem)
+        for user, problem in self._bells.renew(left_s):
+            self._complaints.add(problem, user)
         floor = self._config.floor
         for job in [job for job in self._jobs.values() if job.may_operate]:
             self._use_page(job, partial(job.page.renew, left_s, floor=floor))
@@ -311,6 +311,8 @@ class Agent:
         begun_s = self._clock()
         counters = job.read_counters(config.gap_s, reads=config.reads)
         job.keep_draining()
+        if job.problem:
+            self._complaints.add(job.problem, job.note.user)
         looks = (self._clock() - begun_s) / _LOOK_S
         if looks > 1.0:
             self.budgets.spend(job.note.user, Spending.LOOKS, begun_s, looks - 1.0)
@@ -588,11 +590,11 @@ class Agent:
 
     # --- The end of processes ---------------------------------------------------------
 
-    def _note_end(self, job_key: str, pid: int) -> None:
+    def _note_end(self, job_key: str, pid: int, start: int | None) -> None:
         job = self._jobs.get(job_key)
         if job is None:
             return
-        job.remove(pid)
+        job.remove(pid, start)
         if job.is_over:
             self._report([job])
             self._remove(job)

@@ -24,15 +24,13 @@ from penstock.live.node.budgets import Spending, TokenBucket, is_exempt
 from penstock.live.node.page_layout import lease_end_ns
 from penstock.live.node.shared_file import SharedFile, SharedFileError
 
-__all__ = ["MAGIC", "MOST_JOBS", "SIZE", "SLOTS", "VERSION", "Bell", "BellWords"]
+__all__ = ["MAGIC", "SIZE", "SLOTS", "VERSION", "Bell", "BellWords"]
 
 MAGIC: Final = int.from_bytes(b"penbell\0", "little")
 VERSION: Final = 1
 SIZE: Final = 4096
-#: Most pages that can refer to a bell.
+#: Most pages that can refer to a bell. `budgets` allows fewer jobs.
 SLOTS: Final = 1984
-#: Most jobs that one user may have on a node; at most `SLOTS`.
-MOST_JOBS: Final = 1000
 
 
 class BellWords(Structure):
@@ -112,7 +110,7 @@ class Bell:
 
     def take_slot(self, job_key: str) -> int:
         """Return a free slot, which from now on belongs to a job."""
-        if len(self.jobs) >= MOST_JOBS:
+        if len(self.jobs) >= SLOTS:
             raise UnavailableError(
                 f"user {self.user} has {len(self.jobs)} jobs on this node already",
                 remedy="wait until one of them ends",

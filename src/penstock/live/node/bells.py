@@ -19,6 +19,7 @@ from typing import Final
 
 from penstock.errors import PenstockError
 from penstock.live.node.bell import Bell
+from penstock.live.node.budgets import TokenBucket
 from penstock.live.node.shared_file import (
     MOST_FUTEXES,
     SharedFileError,
@@ -54,6 +55,9 @@ class Bells:
         self._folder = folder
         self._on_ring = on_ring
         self._bells: dict[int, Bell] = {}
+        #: User -> budget for posts. It outlives the bell: a user whose last job leaves
+        #: does not get a full one.
+        self._posts: dict[int, TokenBucket] = {}
         self._threads: list[_BellThread] = []
 
     def get(self, user: int, group: int) -> Bell:
@@ -64,6 +68,14 @@ class Bells:
 
     def _open(self, user: int, group: int) -> Bell:
         bell = Bell.get(self._folder, user, group)
+        now_s = time.monotonic()
+        self._posts = {
+            each: bucket
+            for each, bucket in self._posts.items()
+            if each in self._bells or not bucket.is_full(now_s)
+        }
+        if bell.posts:
+            bell.posts = self._posts.setdefault(user, bell.posts)
         if not any(thread.add(bell) for thread in self._threads):
             self._threads.append(_BellThread(bell, self._on_ring))
         return bell
@@ -93,24 +105,25 @@ class Bells:
             if path not in used:
                 path.unlink(missing_ok=True)
 
-    def renew(self, duration_s: float) -> list[str]:
-        """Renew all leases and replace damaged bells; return the problems met."""
+    def renew(self, duration_s: float) -> list[tuple[int, str]]:
+        """Renew all leases and replace damaged bells; return users and problems."""
         problems = []
         for user, bell in list(self._bells.items()):
             try:
                 if bell.is_damaged:
-                    problems.append(f"user {user} has damaged {bell.path}")
+                    problems.append((user, f"user {user} has damaged {bell.path}"))
                     self._replace(bell)
                 self._bells[user].renew(duration_s)
             except (PenstockError, OSError) as error:
-                problems.append(f"the jobs of user {user} have no lease: {error}")
+                problem = f"the jobs of user {user} have no lease: {error}"
+                problems.append((user, problem))
         return problems
 
     def _replace(self, bell: Bell) -> None:
         """Give a user a new bell, for new processes."""
         self._stop_waiting(bell)
         fresh = self._open(bell.user, bell.group)
-        fresh.jobs, fresh.posts = bell.jobs, bell.posts
+        fresh.jobs = bell.jobs
         self._bells[bell.user] = fresh
 
     def _stop_waiting(self, bell: Bell) -> None:

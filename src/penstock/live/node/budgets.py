@@ -50,7 +50,11 @@ _RATES: Final = {
     Spending.LOOKS: (1500.0, 1000.0),
     Spending.POSTS: (500.0, 500.0),
 }
-_MOST: Final = {Holding.CONNECTIONS: 256, Holding.PROCESSES: 4096}
+_MOST: Final = {
+    Holding.CONNECTIONS: 256,
+    Holding.PROCESSES: 4096,
+    Holding.JOBS: 1000,
+}
 
 
 def is_exempt(user: int) -> bool:
@@ -166,17 +170,24 @@ class Budgets:
         """Return how long a user has to wait who has spent too much; else 0 (s)."""
         return 0.0 if is_exempt(user) else self._bucket(user, what).debt_s(now_s)
 
+    def may_hold(self, user: int, what: Holding, now_s: float) -> bool:
+        """Return False, and note it, if one more would be too much for a user."""
+        if is_exempt(user):
+            return True
+        held = self._of(user).held
+        if (
+            held[what] >= _MOST[what]
+            or held.total() >= self._most_of_user
+            or self._held >= self._most_held
+        ):
+            self.refuse(user, what, now_s)
+            return False
+        return True
+
     def hold(self, user: int, what: Holding, now_s: float) -> bool:
         """Let a user hold one more; return False if that is too much."""
-        if not is_exempt(user):
-            held = self._of(user).held
-            if (
-                held[what] >= _MOST.get(what, inf)
-                or held.total() >= self._most_of_user
-                or self._held >= self._most_held
-            ):
-                self.refuse(user, what, now_s)
-                return False
+        if not self.may_hold(user, what, now_s):
+            return False
         self.keep(user, what)
         return True
 

@@ -11,7 +11,6 @@ is damaged raises `SharedFileError`.
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections import Counter
@@ -44,7 +43,6 @@ from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
 
 __all__ = ["JobNote", "LocalJob", "find_bypass", "process_start_ticks"]
 
-_LOG: Final = logging.getLogger("penstock.agent")
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
 
@@ -110,6 +108,8 @@ class LocalJob:
         """When its counters are due to be reported (s, monotonic)."""
         self.has_staged = False
         """True if its writes were staged: processes of the daemon write them later."""
+        self.problem = ""
+        """What is wrong with the job and belongs into the log; empty: nothing."""
         self.idle_reports = 0
         """Number of reports since something last happened."""
         self._in_flight = CallsInFlight()
@@ -121,10 +121,10 @@ class LocalJob:
         self._kernel_bytes = 0
         self._claims = ClaimedBytes()
         self._claimed_bytes = 0.0
-        self._process_ended = False
+        #: Number of processes that have ended, and how many of them a check knew of.
+        self._ends = self._checked_ends = 0
         self._drainer = Drainer(page.path, note.user, note.group)
         self._staged_bytes, self._drained_bytes, self._drained_s = 0, 0, -inf
-        self._refusal_logged = False
         self._closed = False
 
     @classmethod
@@ -202,11 +202,17 @@ class LocalJob:
         self.note.registered = True
         self._save()
 
-    def remove(self, pid: int) -> None:
-        """Remove a process that has ended."""
-        self._process_ended = True
-        if self.note.processes.pop(pid, None) is not None and not self.is_over:
-            self._save()
+    def remove(self, pid: int, start: int | None) -> None:
+        """Remove a process that has ended, unless another one has its number now.
+
+        `start` is when it started (clock ticks after boot); None: unknown.
+        """
+        self._ends += 1
+        processes = self.note.processes
+        if pid in processes and start in (None, processes[pid]):
+            del processes[pid]
+            if not self.is_over:
+                self._save()
 
     def _save(self) -> None:
         path = self.page.path.with_suffix(".note")
@@ -259,7 +265,12 @@ class LocalJob:
         )
         self._controlled_bytes += ROUNDING_BYTES * calls[0].ended_calls
         self._staged_bytes = max(staged.absorbed_bytes - staged.drained_bytes, 0)
-        self._log_refusals(staged.refused_files)
+        if staged.refused_files:
+            # The details are in the log of the journal folder, which may be missing.
+            self.problem = (
+                f"job {self.key}: some files cannot be staged and are written directly "
+                "(check that its journal folder exists, is writable and has free space)"
+            )
         now_s = time.monotonic()
         quiet_s = self._in_flight.quiet_time(calls, now_s, gap_s, self.note.processes)
         self._note_bypass(kernel_bytes, calls[0], quiet_s)
@@ -311,19 +322,6 @@ class LocalJob:
         latest_s = max(announced.last_s, self._drained_s)
         return min(quiet_s, now_s - latest_s) < IN_FLIGHT_S
 
-    def _log_refusals(self, refused_files: int) -> None:
-        """Log once that files cannot be staged.
-
-        The details are in the log of the journal folder, which may be missing.
-        """
-        if refused_files and not self._refusal_logged:
-            self._refusal_logged = True
-            _LOG.warning(
-                "job %s: some files cannot be staged and are written directly (check "
-                "that its journal folder exists, is writable and has free space)",
-                self.key,
-            )
-
     def keep_draining(self) -> None:
         """Keep a drainer running as long as data is staged."""
         folder = self.page.journal_folder if self._staged_bytes else None
@@ -338,14 +336,15 @@ class LocalJob:
         a separate thread.
         """
         # Before the kernel is asked: what is claimed later is not judged yet.
-        claimed_bytes, ended = self._claimed_bytes, self._process_ended
-        self._process_ended = False
+        claimed_bytes, ends = self._claimed_bytes, self._ends
         self._kernel_bytes = self._written.measure(processes, most)
         if not is_exempt(self.note.user):
-            certain = bool(processes) and self._written.is_complete and not ended
+            has_ends = ends != self._checked_ends
+            certain = bool(processes) and self._written.is_complete and not has_ends
             self._claims.check(
                 claimed_bytes, self._written.called_bytes, certain=certain
             )
+        self._checked_ends = ends
         known_bytes = self._controlled_bytes + self._uncontrolled_bytes
         return self._kernel_bytes > known_bytes
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from penstock.live.node.budgets import Budgets, Holding
@@ -39,26 +39,25 @@ class WatchedProcesses:
     budgets
         What each user may have watched.
     on_end
-        Called with the key of a job and a process of this job that has ended.
+        Called with the key of a job, a process of this job that has ended, and when the
+        process started (clock ticks after boot; None: unknown).
     """
 
-    def __init__(self, budgets: Budgets, on_end: Callable[[str, int], None]) -> None:
+    def __init__(
+        self, budgets: Budgets, on_end: Callable[[str, int, int | None], None]
+    ) -> None:
         self._budgets = budgets
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._watched: dict[int, _WatchedProcess] = {}
-        #: Keys of jobs, users and processes that could not be watched.
-        self._unwatched: list[tuple[str, int, int]] = []
+        #: Key of a job and a process that could not be watched -> user.
+        self._unwatched: dict[tuple[str, int], int] = {}
 
     def may_add(self, user: int, pid: int, now_s: float) -> bool:
         """Return False if the process is a new one and its user has too many."""
-        if pid in self._watched:
-            return True
-        if not self._budgets.hold(user, Holding.PROCESSES, now_s):
-            return False
-        # `add` counts it.
-        self._budgets.release(user, Holding.PROCESSES)
-        return True
+        return pid in self._watched or self._budgets.may_hold(
+            user, Holding.PROCESSES, now_s
+        )
 
     def add(self, job_key: str, user: int, pid: int) -> None:
         """Watch a process of a job."""
@@ -72,21 +71,21 @@ class WatchedProcesses:
         try:
             descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
-            self._on_end(job_key, pid)
+            self._on_end(job_key, pid, None)
             return
         except OSError:
             # For example too many open files: the process may still live.
-            self._unwatched.append((job_key, user, pid))
+            self._unwatched[job_key, pid] = user
             return
         start = process_start_ticks(pid)
         self._watched[pid] = _WatchedProcess(descriptor, start, user, {job_key})
         self._budgets.keep(user, Holding.PROCESSES)
         self._loop.add_reader(descriptor, self._note_end, pid)
 
-    def retry(self, job_keys: Iterable[str]) -> None:
+    def retry(self, job_keys: Container[str]) -> None:
         """Try again to watch processes of these jobs that could not be watched."""
-        unwatched, self._unwatched = self._unwatched, []
-        for job_key, user, pid in unwatched:
+        unwatched, self._unwatched = self._unwatched, {}
+        for (job_key, pid), user in unwatched.items():
             if job_key in job_keys:
                 self.add(job_key, user, pid)
 
@@ -104,8 +103,9 @@ class WatchedProcesses:
             self._forget(pid)
 
     def _note_end(self, pid: int) -> None:
-        for job_key in self._forget(pid).job_keys:
-            self._on_end(job_key, pid)
+        watched = self._forget(pid)
+        for job_key in watched.job_keys:
+            self._on_end(job_key, pid, watched.start)
 
     def _forget(self, pid: int) -> _WatchedProcess:
         watched = self._watched.pop(pid)

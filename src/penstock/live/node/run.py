@@ -21,7 +21,7 @@ from typing import BinaryIO, Final, Protocol, Self
 from penstock.errors import InputError, UnavailableError
 from penstock.live.node.shim import shim_environment
 from penstock.live.settings import Settings
-from penstock.live.wire.folder import is_locked
+from penstock.live.wire.folder import is_locked, own_folder
 from penstock.live.wire.frames import RETRY_S, SILENT_S, START_S, Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
 from penstock.native.files import shim_path
@@ -152,10 +152,10 @@ class PrivateDaemon:
 
 def start_daemon(settings: Settings) -> PrivateDaemon:
     """Start a private daemon in a new session; its output goes to ``serve.log``."""
-    home = settings.home
+    # The log of a folder that another user has made may be a link.
+    home = own_folder(settings.home)
     alive, write_end = os.pipe()
     try:
-        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (home / "serve.log").open("ab") as log:
             _start_detached(_serve_command(settings), log, write_end)
     except OSError as error:

@@ -28,10 +28,12 @@ from typing import Final
 from penstock.errors import PenstockError, UnavailableError
 from penstock.live.staging.drain_process import start_drainer
 from penstock.live.staging.journal import drained_so_far
+from penstock.live.wire.frames import WarningLog
 
 __all__ = ["MEMORY", "Drainer", "Leftover", "Sweeper", "drain_beside", "left_behind"]
 
 _LOG: Final = logging.getLogger("penstock.drain")
+_COMPLAINTS: Final = WarningLog(_LOG)
 #: Folder of the journals in memory, without the number of the user at its end.
 MEMORY: Final = "/dev/shm/penstock-"  # noqa: S108
 #: Least time between two starts of a drainer for one job (s).
@@ -62,7 +64,6 @@ class Drainer:
         self._page = page
         self._user, self._group = user, group
         self._started = -inf
-        self._failed = False
         self._thread: threading.Thread | None = None
 
     @property
@@ -89,9 +90,7 @@ class Drainer:
         try:
             drain_beside(self._page, folder, self._user, self._group).wait()
         except _FAILURES as error:
-            if not self._failed:
-                _LOG.warning("no drainer for user %d: %s", self._user, error)
-            self._failed = True
+            _COMPLAINTS.add(f"no drainer for user {self._user}: {error}", self._user)
 
 
 def drain_beside(

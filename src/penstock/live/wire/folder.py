@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The folder of a daemon, and its lock: one daemon per folder.
 
-The lock is a lock of the open file (``F_OFD_SETLK``), because others can see it without
-taking it. A daemon that has locked its folder and does not answer yet is starting:
-`is_locked` tells that to those who look for a daemon.
+The lock is a lock of the open file (``F_OFD_SETLK``), because other processes of the
+same user can see it without taking it. A daemon that has locked its folder and does not
+answer yet is starting: `is_locked` tells that to those who look for a daemon.
 
 A daemon is temporary if it stops by itself, as the one that ``penstock run`` starts. It
 gives way to one that is not: it is asked to stop, and its jobs continue under the new
-one. The lock file holds the process and the word "temporary".
+one. The lock file holds the process and the word "temporary" until the daemon ends.
 """
 
 from __future__ import annotations
@@ -38,13 +38,22 @@ _TEMPORARY: Final = "temporary"
 
 
 def own_folder(path: Path) -> Path:
-    """Make a folder, and raise `InputError` unless it belongs to this user."""
+    """Make a folder; raise `InputError` unless it belongs to this user.
+
+    A folder that all users can write to is refused as well.
+    """
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = path.lstat()
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             raise InputError(
                 "is not a folder that belongs to you",
+                where=str(path),
+                remedy="give another --folder",
+            )
+        if status.st_mode & stat.S_IWOTH:
+            raise InputError(
+                "is a folder that all users can write to",
                 where=str(path),
                 remedy="give another --folder",
             )
@@ -70,7 +79,8 @@ def locked_folder(home: Path, *, temporary: bool) -> Iterator[None]:
     """
     path = own_folder(home) / _LOCK
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, 0o600)
     except OSError as error:
         raise InputError(
             f"cannot be created: {error.strerror}",
@@ -79,13 +89,20 @@ def locked_folder(home: Path, *, temporary: bool) -> Iterator[None]:
         ) from None
     try:
         _wait_for_lock(descriptor, home, temporary=temporary)
-        holder = f"{os.getpid()} {_TEMPORARY if temporary else ''}"
-        with suppress(OSError):  # a full disk: this daemon will not give way
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, holder.encode(), 0)
-        yield
+        _write_holder(descriptor, f"{os.getpid()} {_TEMPORARY if temporary else ''}")
+        try:
+            yield
+        finally:
+            # Later, another process may have the number of this one.
+            _write_holder(descriptor, "")
     finally:
         os.close(descriptor)
+
+
+def _write_holder(descriptor: int, text: str) -> None:
+    with suppress(OSError):  # a full disk: this daemon will not give way
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, text.encode(), 0)
 
 
 def is_locked(home: Path) -> bool:
@@ -110,12 +127,13 @@ def _lock_of(kind: int) -> bytes:
 
 def _wait_for_lock(descriptor: int, home: Path, *, temporary: bool) -> None:
     deadline_s = time.monotonic() + _GIVE_WAY_S
+    asked = False
     while not _try_lock(descriptor):
-        if (
-            temporary
-            or time.monotonic() > deadline_s
-            or not _stop_temporary(descriptor)
-        ):
+        may_wait = not temporary and time.monotonic() < deadline_s
+        # Once: a daemon that is ending has the lock a little longer than its entry.
+        if may_wait and not asked:
+            asked = _stop_temporary(descriptor)
+        if not (may_wait and asked):
             raise UnavailableError(
                 "another penstock serve already uses this folder",
                 where=str(home),

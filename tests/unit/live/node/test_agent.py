@@ -18,8 +18,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.live.node import budgets
 from penstock.live.node.agent import Agent
 from penstock.live.node.bell import Bell, BellWords
+from penstock.live.node.budgets import Holding
 from penstock.live.node.file_system import storage_name
 from penstock.live.node.page import Page
 from penstock.live.wire.frames import Peer
@@ -373,13 +375,16 @@ def test_a_controller_that_does_not_answer(
 def test_a_user_may_not_have_too_many_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.live.node.bell.MOST_JOBS", 2)
+    monkeypatch.setattr(budgets, "is_exempt", lambda _: False)
+    monkeypatch.setitem(budgets._MOST, Holding.JOBS, 2)
 
     async def act(rig: AgentRig) -> None:
         for job in ("a", "b"):
             assert isinstance(await rig.attach(job), PageAssigned)
-        assert "has 2 jobs on this node" in (await rig.attach("c")).reason
+        assert "too many jobs on this node" in (await rig.attach("c")).reason
         assert isinstance(await rig.attach("a"), PageAssigned)
+        (throttled,) = rig.agent.budgets.throttled(rig.agent._clock())
+        assert throttled.what == Holding.JOBS
 
     with_agent(tmp_path, act)
 

@@ -14,7 +14,6 @@ import pytest
 from penstock.errors import InputError, UnavailableError
 from penstock.live.node.bell import (
     MAGIC,
-    MOST_JOBS,
     SIZE,
     SLOTS,
     VERSION,
@@ -92,9 +91,9 @@ def test_a_slot_belongs_to_one_job(bell: Bell) -> None:
     assert 0 not in taken
     del bell.jobs[taken[2]]
     assert bell.take_slot("0:new") == taken[2]
-    for number in range(MOST_JOBS - 5):
+    for number in range(SLOTS - 5):
         bell.take_slot(f"0:more{number}")
-    with pytest.raises(UnavailableError, match=f"has {MOST_JOBS} jobs"):
+    with pytest.raises(UnavailableError, match=f"has {SLOTS} jobs"):
         bell.take_slot("0:one too many")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -145,7 +146,8 @@ def test_a_damaged_bell_does_not_affect_others(
     else:
         until(lambda: damaged.is_damaged)
         (problem,) = bells.renew(3.0)
-        assert problem == f"user {damaged.user} has damaged {damaged.path}"
+        text = f"user {damaged.user} has damaged {damaged.path}"
+        assert problem == (damaged.user, text)
     assert bells.renew(3.0) == []
     # Its user has a bell again, with the same slots.
     assert bells.get(damaged.user, GROUP).jobs == damaged.jobs
@@ -164,7 +166,26 @@ def test_a_bell_that_cannot_be_replaced_is_a_problem_and_no_error(
     bell.path.unlink()
     bell.path.mkdir()
     for _ in range(2):
-        assert "have no lease" in bells.renew(3.0)[-1]
+        assert "have no lease" in bells.renew(3.0)[-1][1]
     bell.path.rmdir()
-    assert bells.renew(3.0) == [f"user {ME} has damaged {bell.path}"]
+    assert bells.renew(3.0) == [(ME, f"user {ME} has damaged {bell.path}")]
     assert bells.renew(3.0) == []
+
+
+def test_a_user_whose_last_job_leaves_keeps_the_debt_of_posts(
+    bells: Bells, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.live.node.bell.is_exempt", lambda _: False)
+    bell = bells.get(ME, GROUP)
+    slot = bell.take_slot("0:a")
+    now_s = time.monotonic()
+    bell.charge(now_s, 100_000)
+    bells.free(ME, slot)
+    again = bells.get(ME, GROUP)
+    assert again is not bell
+    assert again.pause_s(now_s) > 0.0
+    # A budget that is full again is forgotten.
+    bells.free(ME, again.take_slot("0:b"))
+    monkeypatch.setattr(time, "monotonic", lambda: now_s + 1000.0)
+    bells.get(ME, GROUP)
+    assert bells._bells[ME].posts is not bell.posts

@@ -223,9 +223,9 @@ def test_processes(job: LocalJob) -> None:
         job.add(os.getpid())
         job.add(process.pid)
         for pid in (process.pid, 12345678):
-            job.remove(pid)
+            job.remove(pid, None)
             assert not job.is_over
-        job.remove(os.getpid())
+        job.remove(os.getpid(), None)
         assert job.is_over
         process.kill()
 
@@ -234,7 +234,7 @@ def test_a_registered_job_is_over_when_its_page_is_removed(job: LocalJob) -> Non
     job.register("physics", 4)
     assert job.joined_message() == JobJoined("0:a", os.geteuid(), "physics", 4, 5.0)
     job.add(os.getpid())
-    job.remove(os.getpid())
+    job.remove(os.getpid(), None)
     was_over = job.is_over
     again = LocalJob.reopen(job.page.path)
     assert again is not None
@@ -334,3 +334,13 @@ def test_without_free_descriptors_a_process_is_not_taken_for_ended(
     monkeypatch.setattr(Path, "read_text", exhausted)
     with pytest.raises(OSError, match="Too many open files"):
         process_start_ticks(os.getpid())
+
+
+def test_a_process_with_the_number_of_one_that_has_ended_stays(job: LocalJob) -> None:
+    job.add(os.getpid())
+    start = process_start_ticks(os.getpid())
+    assert start is not None
+    job.remove(os.getpid(), start - 1)
+    assert job.note.processes == {os.getpid(): start}
+    job.remove(os.getpid(), start)
+    assert job.is_over

@@ -27,7 +27,7 @@ def watching(act: Act) -> None:
     async def running() -> None:
         ended: list[tuple[str, int]] = []
         counted = Budgets(100)
-        watched = WatchedProcesses(counted, lambda *end: ended.append(end))
+        watched = WatchedProcesses(counted, lambda *end: ended.append(end[:2]))
         try:
             await act(watched, counted, ended)
         finally:
@@ -130,6 +130,9 @@ def test_a_process_that_cannot_be_watched_now_is_tried_again(
             patch.setattr(os, "pidfd_open", fail)
             watched.add("a", A, os.getpid())
             watched.add("gone", A, os.getpid())
+            for _ in range(5):
+                watched.add("a", A, os.getpid())
+            assert len(watched._unwatched) == 2
         watched.retry(["a"])
         assert counted.held(A, Holding.PROCESSES) == 1
         watched.remove("gone", [os.getpid()])

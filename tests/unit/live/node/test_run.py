@@ -22,8 +22,18 @@ from support.waiting import until
 
 def test_a_daemon_that_cannot_be_started(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot start a daemon"):
+    with pytest.raises(InputError, match="cannot be created"):
         start_daemon(Settings(folder=str(tmp_path / "file")))
+    (tmp_path / "serve.log").mkdir()
+    with pytest.raises(InputError, match="cannot start a daemon"):
+        start_daemon(Settings(folder=str(tmp_path)))
+
+
+def test_nothing_is_written_in_a_folder_of_another_user(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    with pytest.raises(InputError, match="is not a folder that belongs"):
+        start_daemon(Settings(folder=str(tmp_path / "link")))
+    assert not (tmp_path / "serve.log").exists()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.wire import folder
 from penstock.live.wire.folder import is_locked, locked_folder, own_folder
 
 
@@ -23,6 +25,42 @@ def test_the_folder_must_belong_to_the_user(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be created"):
         own_folder(tmp_path / "file")
+
+
+def test_a_folder_that_all_can_write_to_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    with pytest.raises(InputError, match="all users can write"):
+        own_folder(tmp_path)
+
+
+def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("precious")
+    (tmp_path / "lock").symlink_to(tmp_path / "other")
+    with pytest.raises(InputError), locked_folder(tmp_path, temporary=False):
+        pass
+    assert (tmp_path / "other").read_text() == "precious"
+
+
+def test_a_daemon_that_has_ended_is_not_in_the_lock_file(tmp_path: Path) -> None:
+    """Its number may be that of another process later."""
+    with locked_folder(tmp_path, temporary=True):
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()} temporary"
+    assert not (tmp_path / "lock").read_text()
+
+
+def test_a_temporary_daemon_is_asked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda _pid, number: signals.append(number))
+    monkeypatch.setattr(folder, "_GIVE_WAY_S", 0.1)
+    with (
+        locked_folder(tmp_path, temporary=True),
+        pytest.raises(UnavailableError),
+        locked_folder(tmp_path, temporary=False),
+    ):
+        pass
+    assert signals == [signal.SIGTERM]
 
 
 def test_one_daemon_per_folder(tmp_path: Path) -> None:
