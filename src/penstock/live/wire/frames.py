@@ -185,7 +185,22 @@ class Client:
                 where=str(path),
                 remedy="start one with penstock serve, or check --folder",
             ) from None
+        if self._is_of_stranger(path):
+            self._socket.close()
+            raise UnavailableError(
+                "the penstock that answers belongs to another user",
+                where=str(path),
+                remedy="give another --folder",
+            )
         self._stream = self._socket.makefile("rb")
+
+    def _is_of_stranger(self, path: Path) -> bool:
+        """Return True if another user serves the socket in this user's own folder.
+
+        Anybody can make that folder in /tmp first, but only root in /run.
+        """
+        is_own = os.geteuid() != 0 and path.parent == Settings().home
+        return is_own and not Peer.of(self._socket).is_trusted
 
     def _try_to_connect(self, path: Path) -> bool:
         """Connect to a socket that need not exist; return False if it fails."""

@@ -177,6 +177,25 @@ def test_a_daemon_that_is_starting_is_waited_for(
     assert notices == ["waits"]
 
 
+@pytest.mark.parametrize("user", [0, 54321, 54322])
+def test_a_stranger_cannot_serve_the_own_folder_of_a_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: int
+) -> None:
+    path = tmp_path / "agent.sock"
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    monkeypatch.setattr(Peer, "of", lambda _: Peer(1, user, user))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        Client(path).close()  # of a folder that was given
+        monkeypatch.setattr(Settings, "home", tmp_path)
+        if user in (0, 54321):
+            Client(path).close()
+        else:
+            with pytest.raises(UnavailableError, match="belongs to another user"):
+                Client(path)
+
+
 def test_a_lock_is_looked_for_beside_the_socket_that_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
