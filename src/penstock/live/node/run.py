@@ -121,11 +121,11 @@ def _connect(settings: Settings, say: Say) -> Client:
                 # Not the socket of the system: a daemon that was killed leaves its own.
                 return Client(settings.socket)
             except UnavailableError:
+                if time.monotonic() > notice_s:
+                    say("waiting for a daemon that is starting", is_wait=True)
+                    notice_s = inf
                 if time.monotonic() > begun_s + START_S:
                     raise
-            if time.monotonic() > notice_s:
-                say("waiting for a daemon that is starting", is_wait=True)
-                notice_s = inf
 
 
 class PrivateDaemon:
