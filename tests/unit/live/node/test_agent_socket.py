@@ -266,6 +266,26 @@ def test_a_removed_socket_is_created_again(
     serve(settings, act)
 
 
+def test_too_many_open_files_do_not_end_the_checks_of_the_socket(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_socket, "_CHECK_S", 0.01)
+    failures: list[object] = []
+
+    def fail(*arguments: object) -> socket.socket:
+        failures.append(arguments)
+        raise OSError(24, "too many open files")
+
+    async def act(clients: Clients) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(socket, "socket", fail)
+            settings.socket.unlink()
+            await until_async(lambda: len(failures) > 1)
+        await until_async(settings.socket.is_socket)
+
+    serve(settings, act)
+
+
 def test_a_path_that_is_too_long_for_a_socket_gives_one_message(
     tmp_path: Path,
 ) -> None:

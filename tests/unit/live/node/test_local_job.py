@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from penstock.live.node import local_job
 from penstock.live.node.bypass import ROUNDING_BYTES
 from penstock.live.node.local_job import JobNote, LocalJob, process_start_ticks
 from penstock.live.node.page import IoClass, Mode, Page
@@ -344,3 +345,22 @@ def test_a_process_with_the_number_of_one_that_has_ended_stays(job: LocalJob) ->
     assert job.note.processes == {os.getpid(): start}
     job.remove(os.getpid(), start)
     assert job.is_over
+
+
+def test_ends_of_processes_make_no_false_claim_true(
+    job: LocalJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(*_: object) -> int:
+        job._written.is_complete = True
+        job.remove(1, None)  # in the middle of the measurement
+        return 0
+
+    monkeypatch.setattr(local_job, "is_exempt", lambda _: False)
+    monkeypatch.setattr(job._written, "measure", measure)
+    job._claimed_bytes = 50e6
+    job.measure_bypass([os.getpid()])
+    assert not job._claims.is_backed
+    job._claimed_bytes = 60e6
+    job.measure_bypass([os.getpid()])
+    assert not job._claims.is_backed
+    assert job._checked_ends == job._ends - 1
