@@ -223,8 +223,10 @@ def _lines_of(process: subprocess.Popen[str]) -> Iterator[str]:
     while True:
         silent_until = time.monotonic() + SILENT_S
         killer = Timer(SILENT_S, process.kill)
-        killer.start()
+        # Ctrl-C may come before it can be cancelled: it must not keep this process.
+        killer.daemon = True
         try:
+            killer.start()
             line = process.stdout.readline()
         finally:
             killer.cancel()

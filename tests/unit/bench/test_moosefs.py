@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
+from threading import Timer
+from threading import enumerate as enumerate_threads
 
 import pytest
 
@@ -183,6 +185,27 @@ def test_nothing_is_left_if_the_starting_process_is_killed(number: int) -> None:
         process.send_signal(number)
         until(lambda: processes_in(namespace) == 0)
     assert not os.path.ismount(client_mount())
+
+
+def test_no_thread_stays_if_ctrl_c_comes_while_a_limit_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Interrupted(Timer):
+        def start(self) -> None:
+            super().start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(moosefs, "Timer", Interrupted)
+    command = ["cat"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        with pytest.raises(KeyboardInterrupt):
+            next(moosefs._lines_of(process))
+        process.kill()
+    until(
+        lambda: not any(isinstance(each, Interrupted) for each in enumerate_threads())
+    )
 
 
 def test_lines_of_a_module_are_yielded_and_its_failure_is_told(
