@@ -5,31 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.qos import Slo
 from penstock.qos.holding import PAUSE_S, TRIAL_S
 from penstock.qos.interface import THINK_S
 from support.upper_level import UpperLevel
-
-#: A request is 1/8 s of A's promise and 1/4 s of B's, exactly.
-SLOS = {"a": Slo(1e6, 1.0), "b": Slo(0.5e6, 1.0)}
-SIZE = 125_000
-
-
-def new_queue() -> UpperLevel:
-    return UpperLevel(SLOS)
-
-
-def put(queue: UpperLevel, name: str, now: float, count: int = 1) -> None:
-    for _ in range(count):
-        queue.push(name, SIZE, now, now + 1.0)
-
-
-def taken(queue: UpperLevel, now: float, *, has_room: bool = False) -> str:
-    """Return the applications of all requests that may go now, in order."""
-    order = ""
-    while (slot := queue.pop(now, has_room=has_room)) >= 0:
-        order += queue.name_of(slot)
-    return order
+from unit.qos.test_promises import new_queue, put, taken
 
 
 def short_queue() -> UpperLevel:
