@@ -38,6 +38,7 @@ from penstock.live.node.page import (
     Staged,
 )
 from penstock.live.node.shared_file import SharedFileError
+from penstock.live.staging.cgroups import parse_start_ticks
 from penstock.live.staging.drainers import Drainer, Leftover
 from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
 
@@ -84,8 +85,7 @@ def process_start_ticks(pid: int) -> int | None:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    return parse_start_ticks(text)
 
 
 class LocalJob:
@@ -326,7 +326,7 @@ class LocalJob:
         """Keep a drainer running as long as data is staged."""
         folder = self.page.journal_folder if self._staged_bytes else None
         if folder is not None:
-            self._drainer.keep(folder)
+            self._drainer.keep(folder, dict(self.note.processes))
 
     def measure_bypass(self, processes: Sequence[int], most: float = inf) -> bool:
         """Measure the bytes that the kernel has counted, of at most `most` processes.

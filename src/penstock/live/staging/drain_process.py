@@ -9,6 +9,11 @@ killed at any time: the next drain continues.
 
 `start_drainer` starts it for any user, as the agent does. `NamedDrain` has it drain one
 journal after the other and tell what became of each, as ``penstock drain`` does.
+
+A process for another user begins as root. The library has it join the cgroups of the
+job and become that user before it looks at anything that belongs to the user. A
+debugger of the user can never attach to it: if it became the user before the program is
+executed, the kernel would allow a debugger until the library is loaded.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -43,6 +48,7 @@ def start_drainer(
     user: int,
     group: int | None = None,
     variables: Mapping[str, str] | None = None,
+    cgroups: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start to drain the journals in `folder`, as a process of a user.
 
@@ -53,10 +59,18 @@ def start_drainer(
         that the system's table of users says.
     variables
         Environment variables that say what is drained: see ``stage_drainer.c``.
+    cgroups
+        Descriptors of the cgroups that the process joins: see `open_cgroups`.
     """
     described = {"PENSTOCK_DRAIN": _milliseconds(LINGER_S)} | dict(variables or {})
+    options: dict[str, Any] = {}
+    if user != os.geteuid():
+        described["PENSTOCK_DRAIN_USER"] = str(user)
+        options = _groups(user, group)
+    if cgroups:
+        described["PENSTOCK_DRAIN_CGROUPS"] = ",".join(map(str, cgroups))
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
-    return _start(folder, described, **quiet, **_identity(user, group))
+    return _start(folder, described, cgroups, **quiet, **options)
 
 
 class NamedDrain:
@@ -152,7 +166,10 @@ def _start_named(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def _start(
-    folder: Path, variables: Mapping[str, str], **options: Any
+    folder: Path,
+    variables: Mapping[str, str],
+    inherited: Sequence[int] = (),
+    **options: Any,
 ) -> subprocess.Popen[bytes]:
     program = shutil.which(_PROGRAM)
     if program is None:
@@ -171,7 +188,7 @@ def _start(
             # Nothing of our own environment: the user can read it.
             env={**environment, **variables},
             cwd="/",
-            pass_fds=(library,),
+            pass_fds=(library, *inherited),
             start_new_session=True,
             **options,
         )
@@ -183,14 +200,12 @@ def _milliseconds(duration_s: float) -> str:
     return f"{duration_s * 1e3:.0f}"
 
 
-def _identity(user: int, group: int | None) -> dict[str, Any]:
-    """Return the options of `subprocess.Popen` that make a process one of a user.
+def _groups(user: int, group: int | None) -> dict[str, Any]:
+    """Return the options of `subprocess.Popen` that give a process a user's groups.
 
     The process has all groups of that user, and never the group of a folder, which may
     be anybody's.
     """
-    if user == os.geteuid():
-        return {}
     try:
         entry = pwd.getpwuid(user)
     except KeyError:
@@ -198,7 +213,7 @@ def _identity(user: int, group: int | None) -> dict[str, Any]:
             raise InputError(
                 f"user {user} is not known", remedy="drain as root or as that user"
             ) from None
-        return {"user": user, "group": group, "extra_groups": []}
+        return {"group": group, "extra_groups": []}
     main = entry.pw_gid if group is None else group
     groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
-    return {"user": user, "group": main, "extra_groups": groups}
+    return {"group": main, "extra_groups": groups}

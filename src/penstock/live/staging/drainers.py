@@ -5,7 +5,8 @@ A `Drainer` drains the journals of one job while its programs run, and draws on 
 job's page. A `Sweeper` drains journals that programs have left behind, without a limit.
 Both start processes (`drain_process`) that run as the user who owns the journals, with
 the rights of that user and nothing of the agent's environment: a journal decides which
-file is written.
+file is written. The drainer of a job of another user is in the cgroups of that job, and
+ends with them. Without them there is none: programs also drain by themselves.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import inf
@@ -26,8 +27,9 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import PenstockError, UnavailableError
+from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
-from penstock.live.staging.journal import drained_so_far
+from penstock.live.staging.journal import drained_so_far, named_writers
 from penstock.live.wire.frames import WarningLog
 
 __all__ = ["MEMORY", "Drainer", "Leftover", "Sweeper", "drain_beside", "left_behind"]
@@ -71,33 +73,58 @@ class Drainer:
         """True if the process runs, or is being started."""
         return self._thread is not None and self._thread.is_alive()
 
-    def keep(self, folder: Path) -> None:
+    def keep(self, folder: Path, processes: Mapping[int, int] | None = None) -> None:
         """Start the process for the journals in `folder`, unless it runs.
 
         After a start there is none for `_RETRY_S` seconds.
+
+        Parameters
+        ----------
+        processes
+            Process id -> start (clock ticks after boot): processes of the job. Those
+            that write its journals need not be among them.
         """
         now = time.monotonic()
         if self.is_running or now - self._started < _RETRY_S:
             return
         self._started = now
         # In a thread, which waits for the process.
-        thread = threading.Thread(target=self._run, args=(folder,), daemon=True)
+        arguments = (folder, processes or {})
+        thread = threading.Thread(target=self._run, args=arguments, daemon=True)
         with contextlib.suppress(RuntimeError):
             thread.start()
             self._thread = thread
 
-    def _run(self, folder: Path) -> None:
+    def _run(self, folder: Path, processes: Mapping[int, int]) -> None:
         try:
-            drain_beside(self._page, folder, self._user, self._group).wait()
+            self._start(folder, processes).wait()
         except _FAILURES as error:
             _COMPLAINTS.add(f"no drainer for user {self._user}: {error}", self._user)
 
+    def _start(
+        self, folder: Path, processes: Mapping[int, int]
+    ) -> subprocess.Popen[bytes]:
+        if self._user == os.geteuid():
+            return drain_beside(self._page, folder, self._user, self._group)
+        status = self._page.stat()
+        writers = named_writers(folder, (status.st_dev, status.st_ino))
+        cgroups = open_cgroups({**processes, **writers}, self._user)
+        try:
+            return drain_beside(self._page, folder, self._user, self._group, cgroups)
+        finally:
+            for descriptor in cgroups:
+                os.close(descriptor)
+
 
 def drain_beside(
-    page: Path, folder: Path, user: int, group: int
+    page: Path, folder: Path, user: int, group: int, cgroups: Sequence[int] = ()
 ) -> subprocess.Popen[bytes]:
-    """Start to drain the journals of the job that has this page, at its rate."""
-    return start_drainer(folder, user, group, {"PENSTOCK_PAGE": str(page)})
+    """Start to drain the journals of the job that has this page, at its rate.
+
+    The process joins `cgroups` (`open_cgroups`).
+    """
+    variables = {"PENSTOCK_PAGE": str(page)}
+    return start_drainer(folder, user, group, variables, cgroups)
 
 
 # --- Journals that are left behind ----------------------------------------------------

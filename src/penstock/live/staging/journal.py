@@ -17,9 +17,10 @@ import stat
 import struct
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from ctypes import Structure, c_char, c_uint32, c_uint64
 from enum import IntEnum, IntFlag
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -34,6 +35,7 @@ __all__ = [
     "Journal",
     "Lock",
     "drained_so_far",
+    "named_writers",
 ]
 
 MAGIC: Final = int.from_bytes(b"pjournal", "little")
@@ -47,6 +49,8 @@ RECORD_MAX_BYTES: Final = 4 << 20
 #: Ends the name of a journal that was put aside after an error.
 FAILED: Final = ".failed"
 
+#: `named_writers` looks at no more journals than this.
+_MOST_JOURNALS: Final = 100
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -287,10 +291,35 @@ def drained_so_far(path: Path) -> int:
     Return 0 if the journal cannot be read.
     """
     try:
-        with open(
-            path, "rb", opener=lambda name, _: os.open(name, _OPEN_FLAGS)
-        ) as file:
-            header = _Header.from_buffer_copy(file.read(HEADER_BYTES))
+        return int(_read_header(path).drained_bytes)
     except (OSError, ValueError):
         return 0
-    return int(header.drained_bytes)
+
+
+def named_writers(folder: Path, page: tuple[int, int]) -> dict[int, int]:
+    """Return the processes that the journals of a job name as their writers.
+
+    Process id -> start of the process (clock ticks after boot). The owner of a journal
+    can change it: check that the processes belong to that user.
+
+    Parameters
+    ----------
+    page
+        Device and inode of the page of the job.
+    """
+    writers = {}
+    for path in islice(folder.glob("*.journal"), _MOST_JOURNALS):
+        with suppress(OSError, ValueError):
+            header = _read_header(path)
+            if (*header.page,) == page:
+                writers[int(header.process)] = int(header.started)
+    return writers
+
+
+def _read_header(path: Path) -> _Header:
+    """Return the header of a journal of any owner.
+
+    Raise `ValueError` if the file is too short.
+    """
+    with open(path, "rb", opener=lambda name, _: os.open(name, _OPEN_FLAGS)) as file:
+        return _Header.from_buffer_copy(file.read(HEADER_BYTES))

@@ -138,6 +138,7 @@ __attribute__((constructor)) static void start_library(void)
 {
     int kept_errno = errno;
     real_resolve();
+    stage_confine_drainer();
     const char *path = secure_getenv("PENSTOCK_PAGE");
     identity_claim_table();
     pthread_atfork(NULL, NULL, begin_in_child);

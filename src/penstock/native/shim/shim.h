@@ -397,6 +397,10 @@ void stage_resume(void);
 /* Drain everything at the end of the program. */
 void stage_finish(void);
 
+/* If the environment makes this process a drainer: join the cgroups of the job and
+ * become its user, or exit. Nothing of the user may be looked at before. */
+void stage_confine_drainer(void);
+
 /* If the environment makes this process a drainer: drain, then exit. */
 void stage_drain_if_asked(void);
 

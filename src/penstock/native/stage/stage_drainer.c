@@ -17,6 +17,12 @@
  *   what was left    otherwise: the journals of programs that have ended, unpaced;
  *                    those of the page whose device and inode PENSTOCK_DRAIN_OF says,
  *                    or all.
+ *
+ * The agent starts a drainer for another user as root. Before it looks at anything of
+ * that user, it joins cgroups (PENSTOCK_DRAIN_CGROUPS: descriptors of cgroup.procs,
+ * separated by commas) and becomes the user (PENSTOCK_DRAIN_USER), whose groups it has
+ * already. A user can signal the own drainer, and cannot debug it: if it is in the
+ * cgroup of the agent, it must not run anything else.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -168,6 +174,45 @@ static void drain_named(unsigned limit_ms)
 }
 
 /* --- The start ---------------------------------------------------------------- */
+
+/* Join the cgroups of the job, and close their descriptors. */
+static bool join_cgroups(void)
+{
+    const char *text = secure_getenv("PENSTOCK_DRAIN_CGROUPS");
+    while (text != NULL && *text != '\0') {
+        char *end;
+        long fd = strtol(text, &end, 10);
+        if (end == text || raw_call(SYS_write, fd, (long)"0", 1, 0, 0, 0) != 1)
+            return false;
+        raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+        text = *end == ',' ? end + 1 : end;
+    }
+    return true;
+}
+
+/* Become the user for whom journals are drained; there is one thread only. */
+static bool become_user(void)
+{
+    const char *text = secure_getenv("PENSTOCK_DRAIN_USER");
+    if (text == NULL)
+        return true;
+    char *end;
+    uint64_t user = strtoull(text, &end, 10);
+    /* The greatest number would mean: no change. */
+    if (*text < '0' || *text > '9' || *end != '\0' || user >= UINT32_MAX)
+        return false;
+    return raw_call(SYS_setresuid, (long)user, (long)user, (long)user, 0, 0, 0) == 0;
+}
+
+void stage_confine_drainer(void)
+{
+    if (secure_getenv("PENSTOCK_DRAIN") == NULL)
+        return;
+    if (!join_cgroups() || !become_user())
+        raw_call(SYS_exit_group, 1, 0, 0, 0, 0, 0);
+    raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
+    raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
+}
 
 /* Read DEVICE:INODE; without the variable: 0, any page. */
 static void read_place(uint64_t page[2])

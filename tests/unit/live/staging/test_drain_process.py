@@ -50,7 +50,9 @@ def test_a_drainer_has_nothing_of_the_agents_environment(
     monkeypatch.setenv("SECRET", "of root")
     start_drainer(Path("/j"), os.geteuid(), None, {"PENSTOCK_PAGE": "/page"})
     (options,) = started
-    assert "user" not in options
+    assert options["pass_fds"] == (
+        int(options["env"]["LD_PRELOAD"].rpartition("/")[2]),
+    )
     assert options["env"].pop("LD_PRELOAD").startswith("/proc/self/fd/")
     assert options["env"] == {
         "PENSTOCK_PAGE": "/page",
@@ -67,10 +69,23 @@ def test_a_drainer_has_the_groups_of_its_user_and_no_others(
     start_drainer(Path("/j"), other.pw_uid, 7)
     start_drainer(Path("/j"), other.pw_uid)
     with_group, without = started
-    assert (with_group["user"], with_group["group"]) == (other.pw_uid, 7)
-    assert (without["user"], without["group"]) == (other.pw_uid, other.pw_gid)
+    assert (with_group["group"], without["group"]) == (7, other.pw_gid)
     for options in started:
         assert options["extra_groups"] == [other.pw_gid, 4711]
+
+
+def test_a_drainer_becomes_its_user_when_no_debugger_can_attach_any_more(
+    started: list[dict[str, Any]],
+) -> None:
+    start_drainer(Path("/j"), 3_999_999_999, 7, {}, [11, 12])
+    start_drainer(Path("/j"), os.geteuid())
+    other, own = started
+    # The library changes the user, not the process that executes the program.
+    assert "user" not in other
+    assert other["env"]["PENSTOCK_DRAIN_USER"] == "3999999999"
+    assert other["env"]["PENSTOCK_DRAIN_CGROUPS"] == "11,12"
+    assert other["pass_fds"][1:] == (11, 12)
+    assert not {"PENSTOCK_DRAIN_USER", "PENSTOCK_DRAIN_CGROUPS"} & own["env"].keys()
 
 
 def test_an_unknown_user_needs_a_group(

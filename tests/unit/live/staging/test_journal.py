@@ -21,6 +21,7 @@ from penstock.live.staging.journal import (
     Journal,
     Lock,
     drained_so_far,
+    named_writers,
 )
 from support.journals import CAPACITY_BYTES, HandMadeJournal, Write
 from support.layouts import assert_layout
@@ -154,6 +155,15 @@ def test_links_folders_and_pipes_are_refused(tmp_path: Path) -> None:
         with pytest.raises((InputError, OSError)):
             Journal.open(tmp_path / name)
         assert drained_so_far(tmp_path / name) == 0
+
+
+def test_the_journals_of_a_job_name_their_writers(made: HandMadeJournal) -> None:
+    made.change(process=17, started=1234, page=(5, 6))
+    (made.folder / "3-4.journal").write_bytes(bytes(made.header)[:-1])
+    (made.folder / "5-6.journal").symlink_to(made.path)
+    assert named_writers(made.folder, (5, 6)) == {17: 1234}
+    assert named_writers(made.folder, (5, 7)) == {}
+    assert named_writers(made.folder / "absent", (5, 6)) == {}
 
 
 def test_a_journal_of_another_user_is_refused(
