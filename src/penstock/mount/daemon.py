@@ -31,6 +31,7 @@ from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from penstock.errors import InputError, InternalError
+from penstock.live.wire.folder import own_folder
 from penstock.mount.control import (
     MAX_MESSAGE_BYTES,
     MountCommand,
@@ -128,7 +129,7 @@ def _listening(mount: MountSpec) -> Iterator[socket.socket]:
     path = socket_path(mount.folder, mounted.device)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        mount.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        own_folder(mount.folder)
         path.unlink(missing_ok=True)
         umask = os.umask(0o177)
         try:

@@ -242,7 +242,7 @@ def test_a_setuid_program_is_reported(daemon: Daemon, tmp_path: Path) -> None:
 
 def test_a_missing_agent_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    assert_reported(tmp_path / "file", "cannot be created", *PROGRAM)
+    assert_reported(tmp_path / "file", "is not a folder", *PROGRAM)
 
 
 @pytest.mark.parametrize("command", [("env", "-i"), ("env", "-u", "LD_PRELOAD")])

@@ -31,9 +31,7 @@ def test_a_folder_that_is_a_file_is_reported(
     )
     mount = daemon.MountSpec("b", "m", Limits(), tmp_path / "file" / "mounts", None)
     with (
-        pytest.raises(
-            InputError, match=r"0-1\.sock: cannot be created: Not a directory"
-        ),
+        pytest.raises(InputError, match="mounts: cannot be created: Not a directory"),
         daemon._listening(mount),
     ):
         pass

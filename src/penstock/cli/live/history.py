@@ -64,14 +64,12 @@ def ask_archive(settings: Settings, request: Any) -> Any:
     """Return the answer of the daemon, or else that of the archive itself."""
     from penstock.live.wire.frames import Client
 
-    if settings.client_socket.exists():
-        try:
-            with Client(settings.client_socket, _PATIENCE_S) as client:
-                return client.ask(request)
-        except UnavailableError:
-            # The socket of a daemon that was killed.
-            pass
-    return _read_archive(settings, request)
+    try:
+        with Client(settings.client_socket, _PATIENCE_S) as client:
+            return client.ask(request)
+    except UnavailableError:
+        # There is no daemon, or it was killed.
+        return _read_archive(settings, request)
 
 
 def _read_archive(settings: Settings, request: Any) -> Any:

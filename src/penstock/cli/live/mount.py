@@ -171,6 +171,7 @@ def _folders(folders: list[str], *names: str) -> list[str]:
 
 
 def _mount(arguments: argparse.Namespace, folder: Path, settings: Settings) -> int:
+    from penstock.live.wire.folder import own_folder
     from penstock.mount.points import check_folders, detach_stale
 
     limits = _limits(arguments)
@@ -179,6 +180,7 @@ def _mount(arguments: argparse.Namespace, folder: Path, settings: Settings) -> i
     backing, point = check_folders(*folders)
     slo_settings = _slo_settings(arguments.slo, backing)
     _check_library()
+    own_folder(settings.home)
     from penstock.mount.daemon import MountSpec
     from penstock.mount.service import why_unmet
 

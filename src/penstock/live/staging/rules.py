@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError, UnknownNameError
+from penstock.live.wire.folder import own_folder
 from penstock.units import parse_volume
 
 __all__ = ["Staging"]
@@ -87,20 +88,13 @@ class Staging:
         """
         try:
             # Not the folders above: they would hide a mistake in the path.
-            self.folder.mkdir(mode=0o700, exist_ok=True)
-            status = self.folder.stat()
-        except OSError as error:
+            own_folder(self.folder, parents=False)
+        except InputError as error:
             raise InputError(
-                f"cannot make the folder of the journals: {error.strerror}",
-                where=str(self.folder),
-                remedy="give another folder",
-            ) from error
-        if status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            raise InputError(
-                "other users can write to the folder of the journals",
-                where=str(self.folder),
+                f"the folder of the journals {error.what}",
+                where=error.where,
                 remedy="give a folder of yours, or chmod 700 it",
-            )
+            ) from None
         if self.durable == "journal" and _file_system(self.folder) in _IN_MEMORY:
             raise InputError(
                 "a journal in memory does not survive the machine",

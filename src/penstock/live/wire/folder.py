@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 """The folder of a daemon, and its lock: one daemon per folder.
 
+A folder may be in a place where all users make folders, such as ``/tmp``: another user
+may have made it before, or a link of its name. `own_folder` makes a folder or refuses
+the one that exists; ``make_memory_folder`` in ``native/stage/stage_settings.c`` has the
+same rule.
+
 The lock is a lock of the open file (``F_OFD_SETLK``), because other processes of the
 same user can see it without taking it. A daemon that has locked its folder and does not
 answer yet is starting: `is_locked` tells that to those who look for a daemon.
@@ -35,35 +40,66 @@ _GIVE_WAY_S: Final = 5.0
 _POLL_S: Final = 0.02
 #: Word in the lock file of a temporary daemon.
 _TEMPORARY: Final = "temporary"
+#: Open a folder, not a link to one, to look at it only.
+_LOOK_FLAGS: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
-def own_folder(path: Path) -> Path:
-    """Make a folder; raise `InputError` unless it belongs to this user.
+def own_folder(path: Path, *, parents: bool = True) -> Path:
+    """Make a folder for this user alone.
 
-    A folder that all users can write to is refused as well.
+    One that exists is accepted if it belongs to this user, no other user can write to
+    it, and it is not a link.
+
+    Parameters
+    ----------
+    parents
+        Whether to make the folders above it as well.
+
+    Raises
+    ------
+    InputError
+        If it cannot be made, or is not accepted.
     """
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = path.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-            raise InputError(
-                "is not a folder that belongs to you",
-                where=str(path),
-                remedy="give another --folder",
-            )
-        if status.st_mode & stat.S_IWOTH:
-            raise InputError(
-                "is a folder that all users can write to",
-                where=str(path),
-                remedy="give another --folder",
-            )
+        with suppress(FileExistsError):
+            if parents:
+                path.parent.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=0o700)
+        status = _folder_status(path)
     except OSError as error:
         raise InputError(
             f"cannot be created: {error.strerror}",
             where=str(path),
             remedy="give another --folder",
         ) from None
+    if status is None or status.st_uid != os.geteuid():
+        raise InputError(
+            "is not a folder that belongs to you",
+            where=str(path),
+            remedy="give another --folder",
+        )
+    if status.st_mode & _OTHERS_WRITE:
+        raise InputError(
+            "can be written by other users",
+            where=str(path),
+            remedy="chmod 700 it, or give another --folder",
+        )
     return path
+
+
+def _folder_status(path: Path) -> os.stat_result | None:
+    """Return the status of a folder; None if it is a link or another file."""
+    try:
+        descriptor = os.open(path, _LOOK_FLAGS)
+    except NotADirectoryError:
+        if not path.parent.is_dir():
+            raise
+        return None
+    try:
+        return os.fstat(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -170,6 +170,11 @@ class Client:
         that is theirs, if there is one: no other user can occupy it.
     limit_s
         How long to wait, at most (s).
+
+    Raises
+    ------
+    UnavailableError
+        If nobody answers, or the daemon of another user does.
     """
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:

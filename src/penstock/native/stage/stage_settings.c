@@ -17,6 +17,7 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -162,13 +163,34 @@ static uint64_t rounded(uint64_t capacity)
     return capacity / 4096 * 4096;
 }
 
+/* Return 0 if a folder belongs to this user and no other user can write to it. */
+static int check_own_folder(const char *folder, uint64_t user)
+{
+    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    struct stat status;
+    long fd = raw_call(SYS_openat, AT_FDCWD, (long)folder, flags, 0, 0, 0);
+    if (fd < 0)
+        return (int)fd;
+    long answer = raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0);
+    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    if (answer == 0 &&
+        (status.st_uid != user || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0))
+        answer = -EACCES;
+    return (int)answer;
+}
+
+/* Make the folder in memory for this user alone. All users can make folders and links
+ * in /dev/shm, also of this name: what exists is checked. Python has the same rule in
+ * live/wire/folder.py (own_folder). */
 static int make_memory_folder(char folder[1024])
 {
     uint64_t user = (uint64_t)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
     const char *end = folder + 1024;
     text_put_decimal(text_put(folder, end, "/dev/shm/penstock-"), end, user);
     long answer = raw_call(SYS_mkdirat, AT_FDCWD, (long)folder, 0700, 0, 0, 0);
-    return answer == -EEXIST ? 0 : (int)answer;
+    if (answer != 0 && answer != -EEXIST)
+        return (int)answer;
+    return check_own_folder(folder, user);
 }
 
 /* Write the folder into the page: the agent starts a drainer for it. A job with

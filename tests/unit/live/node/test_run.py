@@ -22,7 +22,7 @@ from support.waiting import until
 
 def test_a_daemon_that_cannot_be_started(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot be created"):
+    with pytest.raises(InputError, match="is not a folder that belongs"):
         start_daemon(Settings(folder=str(tmp_path / "file")))
     (tmp_path / "serve.log").mkdir()
     with pytest.raises(InputError, match="cannot start a daemon"):

@@ -44,20 +44,27 @@ def test_a_folder_is_made_for_the_user_alone(tmp_path: Path) -> None:
 
 def test_the_folders_above_are_not_made(tmp_path: Path) -> None:
     """As root, a mistake in the path would otherwise create folders in ``/``."""
-    with pytest.raises(InputError, match="cannot make the folder of the journals"):
+    with pytest.raises(InputError, match="of the journals cannot be created: No such"):
         Staging(tmp_path / "a" / "b").prepare()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
-    with pytest.raises(InputError, match="other users can write"):
+    with pytest.raises(InputError, match="journals can be written by other users"):
         Staging(tmp_path).prepare()
+
+
+def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to("folder")
+    with pytest.raises(InputError, match="is not a folder that belongs to you"):
+        Staging(tmp_path / "link").prepare()
 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
-    with pytest.raises(InputError, match="cannot make the folder of the journals"):
+    with pytest.raises(InputError, match="is not a folder that belongs to you"):
         Staging(tmp_path / "a").prepare()
 
 

@@ -16,20 +16,44 @@ from penstock.live.wire import folder
 from penstock.live.wire.folder import is_locked, locked_folder, own_folder
 
 
-def test_the_folder_must_belong_to_the_user(tmp_path: Path) -> None:
+def test_a_folder_is_made_for_the_user_alone(tmp_path: Path) -> None:
     path = own_folder(tmp_path / "a" / "b")
-    assert path.is_dir()
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    with pytest.raises(InputError, match="is not a folder that belongs to you"):
-        own_folder(tmp_path / "link")
+    assert path.stat().st_mode & 0o777 == 0o700
+    path.chmod(0o711)  # as a daemon does that serves all users
+    assert own_folder(path) == path
+    assert path.stat().st_mode & 0o777 == 0o711
+    with pytest.raises(InputError, match="cannot be created: No such file"):
+        own_folder(tmp_path / "c" / "d", parents=False)
+
+
+def test_a_link_or_a_file_is_not_taken_for_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "folder")
+    (tmp_path / "dangling").symlink_to(tmp_path / "absent")
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot be created"):
-        own_folder(tmp_path / "file")
+    for name in ("link", "dangling", "file"):
+        with pytest.raises(InputError, match="is not a folder that belongs to you"):
+            own_folder(tmp_path / name)
+    assert not (tmp_path / "absent").exists()
+    with pytest.raises(InputError, match="cannot be created: Not a directory"):
+        own_folder(tmp_path / "file" / "a")
 
 
-def test_a_folder_that_all_can_write_to_is_refused(tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
-    with pytest.raises(InputError, match="all users can write"):
+def test_the_folder_must_belong_to_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    with pytest.raises(InputError, match="is not a folder that belongs to you"):
+        own_folder(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o1777])
+def test_a_folder_that_others_can_write_to_is_refused(
+    tmp_path: Path, mode: int
+) -> None:
+    tmp_path.chmod(mode)
+    with pytest.raises(InputError, match="can be written by other users"):
         own_folder(tmp_path)
 
 
