@@ -238,8 +238,16 @@ class Page:
 
     @property
     def is_removed(self) -> bool:
-        """True if the file was removed."""
-        return self._file.status.st_nlink == 0
+        """True if no file has its name any more, or another one.
+
+        The number of links does not tell: the user of a page can make more of them.
+        The inode does: no other file gets it while this one is open.
+        """
+        try:
+            named = self.path.lstat()
+        except FileNotFoundError:
+            return True
+        return not os.path.samestat(named, self._file.status)
 
     def close(self) -> None:
         """Close the page; the file stays, and its lease ends by itself."""
