@@ -4,18 +4,24 @@
 A rule matches if all of its conditions hold. The conditions concern the process that
 opens the file, as the kernel knows it, and the path of the file:
 
-==========  ======================================================================
-condition   holds if
-==========  ======================================================================
-`job`       the process belongs to this job of live control, and the job to its user
-`cgroup`    the process is in a control group whose path matches
-`user`      the process runs as this user
-`path`      the file is this one, or below this folder, relative to the mount point
-`program`   the executable or the process name matches
-==========  ======================================================================
+===========  ======================================================================
+condition    holds if
+===========  ======================================================================
+`job`        the process belongs to this job of live control, and the job to its user
+`cgroup`     the process is in a control group whose path matches
+`slurm_job`  the process is in a control group that Slurm has made for this job
+`user`       the process runs as this user
+`group`      the process runs with this group, as its own or as a supplementary one
+`path`       the file is this one, or below this folder, relative to the mount point
+`program`    the executable or the process name matches
+===========  ======================================================================
 
-`job`, `cgroup` and `program` are patterns of a shell (``*``, ``?``, ``[ab]``); the
-others are compared literally. Facts about a process are read only if a rule needs them.
+`job`, `cgroup`, `slurm_job` and `program` are patterns of a shell (``*``, ``?``,
+``[ab]``); the others are compared literally. Facts about a process are read only if a
+rule needs them.
+
+A user cannot forge `user`, `group` and `slurm_job`. Everybody can give a program and a
+job any name, and may have a control group below which to make others of any name.
 
 The data path keeps each answer for a second (``native/mount/classify.h``).
 """
@@ -23,6 +29,8 @@ The data path keeps each answer for a second (``native/mount/classify.h``).
 from __future__ import annotations
 
 import os
+import re
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,6 +45,14 @@ __all__ = ["CONDITIONS", "FileOpener", "Rule", "application_of"]
 
 _PROC: Final = Path("/proc")
 _PAGE: Final = b"PENSTOCK_PAGE="
+#: The control group of a job of Slurm, of version 2 or 1. Only root can make control
+#: groups there.
+_SLURM_JOB: Final = re.compile(
+    r"/(?:system\.slice/(?:[^/]+_)?slurmstepd\.scope|slurm(?:_[^/]+)?/uid_[0-9]+)"
+    r"/job_([0-9]+)(?:/.*)?"
+)
+#: Most bytes of a note.
+_NOTE_BYTES: Final = 1 << 20
 
 
 class FileOpener:
@@ -71,6 +87,25 @@ class FileOpener:
         return [line.split(":", 2)[-1] for line in text.splitlines()]
 
     @cached_property
+    def slurm_jobs(self) -> list[str]:
+        """Number of the job of Slurm that the process belongs to, if any."""
+        matches = map(_SLURM_JOB.fullmatch, self.cgroups)
+        return [match[1] for match in matches if match]
+
+    @cached_property
+    def groups(self) -> list[int]:
+        """Numbers of the groups of the process."""
+        numbers = []
+        for line in self._read("status").splitlines():
+            name, _, text = line.partition(b":")
+            if name == b"Groups":
+                numbers += map(int, text.split())
+            elif name == b"Gid":
+                # Real, effective, saved, and the one that the file system looks at.
+                numbers.append(int(text.split()[-1]))
+        return numbers
+
+    @cached_property
     def jobs(self) -> list[str]:
         """Name of the job of the process under live control; empty if it has none.
 
@@ -99,14 +134,28 @@ class _Note(msgspec.Struct):
 
 def _job_names(page: Path, uid: int) -> list[str]:
     """Return the job name in the note of a page; empty if it is not trustworthy."""
-    note = page.with_suffix(".note")
     try:
-        if note.stat().st_uid not in (0, os.geteuid()):
-            return []
-        content = msgspec.json.decode(note.read_bytes(), type=_Note)
+        content = msgspec.json.decode(_trusted_content(page), type=_Note)
     except (OSError, ValueError, msgspec.MsgspecError):
         return []
     return [content.job.partition(":")[2]] if content.user == uid else []
+
+
+def _trusted_content(page: Path) -> bytes:
+    """Return the note of a page; nothing if another user could have written it.
+
+    The process names the page, and can replace what is there at any time: so the file
+    that was opened is looked at, and opening must not wait for a pipe.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    with open(
+        page.with_suffix(".note"), "rb", opener=lambda name, _: os.open(name, flags)
+    ) as file:
+        status = os.fstat(file.fileno())
+        is_trusted = status.st_uid in (0, os.geteuid())
+        if not is_trusted or not stat.S_ISREG(status.st_mode):
+            return b""
+        return file.read(_NOTE_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +165,9 @@ class Rule:
     application: str
     job: str | None = None
     cgroup: str | None = None
+    slurm_job: str | None = None
     user: int | None = None
+    group: int | None = None
     path: str | None = None
     program: str | None = None
 
@@ -125,8 +176,13 @@ class Rule:
         return (
             self.user in (None, opener.uid)
             and (self.path is None or _is_below(opener.file, self.path))
+            and (self.group is None or self.group in opener.groups)
             and (self.program is None or _any_matches(opener.programs, self.program))
             and (self.cgroup is None or _any_matches(opener.cgroups, self.cgroup))
+            and (
+                self.slurm_job is None
+                or _any_matches(opener.slurm_jobs, self.slurm_job)
+            )
             and (self.job is None or _any_matches(opener.jobs, self.job))
         )
 
@@ -137,7 +193,9 @@ class Rule:
 
 
 #: Names of the conditions.
-CONDITIONS: Final = ("job", "cgroup", "user", "path", "program")
+CONDITIONS: Final = (
+    *("job", "cgroup", "slurm_job", "user", "group", "path", "program"),
+)
 
 
 def application_of(opener: FileOpener, rules: Sequence[Rule], default: str) -> str:

@@ -195,7 +195,9 @@ class _ScheduledApplications:
         self._data_path.set_rules(
             self._classify,
             sorted({rule.path for rule in settings.rules if rule.path is not None}),
-            by_process=settings.has_condition("job", "cgroup", "program"),
+            by_process=settings.has_condition(
+                *("job", "cgroup", "slurm_job", "group", "program")
+            ),
             by_program=settings.has_condition("job", "program"),
         )
 

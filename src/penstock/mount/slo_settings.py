@@ -20,7 +20,7 @@
 
     [[rules]]                      # the first match decides
     application = "viz"
-    program = "paraview*"          # also: job, cgroup, user, path
+    program = "paraview*"          # also: job, cgroup, slurm_job, user, group, path
 
     [exchange]                     # or: a penstock serve shares storages among mounts
     controller = "tcp://node1:4713"
@@ -30,6 +30,7 @@
 
 from __future__ import annotations
 
+import grp
 import pwd
 import re
 import tomllib
@@ -86,7 +87,9 @@ class RuleFormat(msgspec.Struct, forbid_unknown_fields=True):
     application: str
     job: str | None = None
     cgroup: str | None = None
+    slurm_job: int | str | None = None
     user: int | str | None = None
+    group: int | str | None = None
     path: str | None = None
     program: str | None = None
 
@@ -248,7 +251,10 @@ def _rule(entry: RuleFormat, slos: Mapping[str, Slo], where: str) -> Rule:
             where=where,
             remedy=f"give one of {', '.join(CONDITIONS)}, or set `default` instead",
         )
+    if entry.slurm_job is not None:
+        conditions["slurm_job"] = str(entry.slurm_job)
     conditions["user"] = _user(entry.user, f"{where}.user")
+    conditions["group"] = _group(entry.group, f"{where}.group")
     if entry.path is not None:
         conditions["path"] = "/" + entry.path.strip("/")
     return Rule(entry.application, **conditions)
@@ -263,6 +269,20 @@ def _user(user: int | str | None, where: str) -> int | None:
     except (KeyError, ValueError):
         raise InputError(
             f"there is no user {user!r}", where=where, remedy="give a name or a number"
+        ) from None
+
+
+def _group(group: int | str | None, where: str) -> int | None:
+    """Return the number of a group."""
+    if group is None or isinstance(group, int):
+        return group
+    try:
+        return grp.getgrnam(group).gr_gid
+    except (KeyError, ValueError):
+        raise InputError(
+            f"there is no group {group!r}",
+            where=where,
+            remedy="give a name or a number",
         ) from None
 
 

@@ -55,6 +55,39 @@ def test_a_control_group_is_matched_by_its_path(tmp_path: Path) -> None:
     assert not Rule("a", cgroup="*/job_47/*").matches(opened_by)
 
 
+@pytest.mark.parametrize(
+    ("path", "matches"),
+    [
+        ("/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0", True),
+        ("/system.slice/n1_slurmstepd.scope/job_4711", True),
+        ("/slurm/uid_1000/job_4711/step_batch", True),
+        ("/slurm_n1/uid_1000/job_4711/step_0", True),
+        ("/system.slice/slurmstepd.scope/job_47110/step_0", False),
+        # A user can make these below a control group of its own.
+        ("/user.slice/user-7.slice/user@7.service/job_4711/step_0", False),
+        ("/user.slice/user-7.slice/slurm/uid_7/job_4711", False),
+        ("/system.slice/slurmstepd.scope/job_1/step_0/user/x/job_4711/step_0", False),
+    ],
+)
+def test_a_job_of_slurm_is_known_by_the_control_group_that_slurm_has_made(
+    tmp_path: Path, path: str, matches: bool
+) -> None:
+    process = tmp_path / "12"
+    process.mkdir()
+    (process / "cgroup").write_text(f"1:cpu:/\n0::{path}\n")
+    assert Rule("a", slurm_job="4711").matches(opener(12, tmp_path)) is matches
+    assert Rule("a", slurm_job="4711", user=8).matches(opener(12, tmp_path)) is False
+
+
+def test_a_group_is_the_own_one_or_a_supplementary_one(tmp_path: Path) -> None:
+    process = tmp_path / "12"
+    process.mkdir()
+    status = "Name:\tx\nGid:\t5\t6\t5\t6\nGroups:\t20 30 \n"
+    (process / "status").write_text(status)
+    groups = [n for n in range(40) if Rule("a", group=n).matches(opener(12, tmp_path))]
+    assert groups == [6, 20, 30]
+
+
 def test_all_conditions_of_a_rule_must_hold_and_the_first_rule_decides() -> None:
     rules = [
         Rule("a", user=7, path="/other"),
@@ -71,6 +104,8 @@ def test_a_process_that_has_ended_matches_only_by_user() -> None:
     opened_by = opener(process.pid)
     assert not Rule("a", program="*rue").matches(opened_by)
     assert not Rule("a", cgroup="*").matches(opened_by)
+    assert not Rule("a", slurm_job="*").matches(opened_by)
+    assert not Rule("a", group=os.getegid()).matches(opened_by)
     assert not Rule("a", job="*").matches(opened_by)
     assert Rule("a", user=7).matches(opened_by)
 
@@ -104,4 +139,19 @@ def test_a_note_that_another_user_owns_is_ignored(tmp_path: Path) -> None:
         pytest.skip("not root")
     opened_by = in_job(tmp_path, {"job": "7:sim-1", "user": 7}, uid=7)
     os.chown(tmp_path / "x.note", 7, 7)
+    assert not Rule("a", job="*").matches(opened_by)
+
+
+def test_a_link_to_a_trusted_note_is_ignored(tmp_path: Path) -> None:
+    """Between a look at the link and the reading it could lead to another file."""
+    opened_by = in_job(tmp_path, {"job": "7:sim-1", "user": 7}, uid=7)
+    (tmp_path / "x.note").rename(tmp_path / "real")
+    (tmp_path / "x.note").symlink_to("real")
+    assert not Rule("a", job="*").matches(opened_by)
+
+
+def test_a_pipe_instead_of_a_note_blocks_nobody(tmp_path: Path) -> None:
+    opened_by = in_job(tmp_path, {"job": "7:sim-1", "user": 7}, uid=7)
+    (tmp_path / "x.note").unlink()
+    os.mkfifo(tmp_path / "x.note")
     assert not Rule("a", job="*").matches(opened_by)

@@ -108,6 +108,11 @@ def application(**changes: Any) -> dict[str, Any]:
         ),
         (document(rules=[{"application": "viz"}]), "rules[0]", "no condition"),
         (
+            document(rules=[{"application": "viz", "group": "no such group"}]),
+            "rules[0].group",
+            "no group",
+        ),
+        (
             document(rules=[{"application": "viz", "user": "no such user"}]),
             "rules[0].user",
             "no user",
@@ -228,7 +233,7 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
         ),
         (
             {"applications": {}, "rules": [{"host": "a"}]},
-            "application, cgroup, job, path, program, user",
+            "application, cgroup, group, job, path, program, slurm_job, user",
         ),
     ],
 )
