@@ -47,6 +47,34 @@ def test_systemd_accepts_the_unit(drop_in: str, tmp_path: Path) -> None:
     assert str(tmp_path) not in done.stderr
 
 
+def assignments() -> dict[str, str]:
+    """Return the settings of the unit; of a list all parts, with blanks between."""
+    found: dict[str, str] = {}
+    for name, value in re.findall(r"^(\w+)=(.*)$", UNIT, re.MULTILINE):
+        found[name] = f"{found[name]} {value}" if name in found else value
+    return found
+
+
+def test_the_unit_takes_away_what_the_daemon_does_not_need() -> None:
+    unit = assignments()
+    for name in (
+        *("NoNewPrivileges", "RestrictNamespaces", "RestrictRealtime"),
+        *("LockPersonality", "ProtectKernelModules", "ProtectKernelLogs"),
+        "ProtectKernelTunables",
+    ):
+        assert unit[name] == "yes", name
+    needed = "SETUID SETGID CHOWN FOWNER DAC_OVERRIDE DAC_READ_SEARCH KILL SYS_PTRACE"
+    expected = {f"CAP_{name}" for name in [*needed.split(), "SYS_NICE"]}
+    assert {*unit["CapabilityBoundingSet"].split()} == expected
+
+
+def test_the_unit_does_not_hide_the_files_and_processes_of_users() -> None:
+    """Drainers write to users' files, join cgroups, and keep journals in /dev/shm."""
+    hiding = "PrivateTmp ProtectHome ProtectSystem ProtectControlGroups ProtectProc"
+    others = "PrivateDevices MemoryDenyWriteExecute RestrictSUIDSGID RuntimeDirectory"
+    assert not {*hiding.split(), *others.split()} & assignments().keys()
+
+
 def test_penstock_serve_accepts_the_options(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
