@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
 
+from penstock.errors import InputError
 from penstock.live.wire.messages import (
     TO_MOUNT,
     MessageError,
@@ -92,7 +93,7 @@ class CreditLink:
         self._number = 0
         self._applied = ("", 0)
         """Run of the controller, and number, of the credit applied last."""
-        self._credit_s = time.monotonic()
+        self._credit_s = self._keys_s = time.monotonic()
         self._conflicts: list[str] = []
         self._stop = threading.Event()
         self._open()
@@ -116,8 +117,13 @@ class CreditLink:
     def _open(self) -> None:
         import zmq  # noqa: PLC0415 - mounts without exchange need no ZeroMQ
 
-        from penstock.live.wire.curve import attach, prepare_client  # noqa: PLC0415
+        from penstock.live.wire.curve import (  # noqa: PLC0415
+            KeyWatch,
+            attach,
+            prepare_client,
+        )
 
+        self._key_watch = KeyWatch(self._settings.keys)
         with ExitStack() as stack:
             self._context = zmq.Context()
             stack.callback(self._context.destroy, linger=0)
@@ -145,6 +151,25 @@ class CreditLink:
                 if self._socket.poll(int(left_s * 1000) + 1):
                     self._receive()
             self._update_problem()
+            self._follow_keys()
+
+    def _follow_keys(self) -> None:
+        """Connect anew if the keys were replaced."""
+        from penstock.live.wire.curve import KEYS_S, renew_client  # noqa: PLC0415
+
+        now_s = time.monotonic()
+        if now_s - self._keys_s < KEYS_S:
+            return
+        self._keys_s = now_s
+        if not self._key_watch.has_changed():
+            return
+        settings = self._settings
+        try:
+            renew_client(self._socket, settings.keys, settings.controller)
+        except InputError as error:
+            _LOG.warning("the new keys are not used: %s", error)
+        else:
+            _LOG.info("the new keys in %s are used", settings.keys)
 
     def _send_report(self) -> None:
         import zmq  # noqa: PLC0415

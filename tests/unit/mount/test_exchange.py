@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ import zmq
 from zmq.auth.thread import ThreadAuthenticator
 
 from penstock.errors import InputError
+from penstock.live.wire import curve
 from penstock.live.wire.curve import make_keys, prepare_server
 from penstock.live.wire.messages import FROM_AGENT, MountCredit, MountReport, encode
 from penstock.mount import exchange
@@ -160,3 +162,18 @@ def test_a_missing_key_is_an_error(settings: ExchangeSettings) -> None:
     (settings.keys / "agent.key_secret").unlink()
     with pytest.raises(InputError, match="does not exist"):
         link(settings)
+
+
+def test_new_keys_are_used_while_the_mount_goes_on(
+    settings: ExchangeSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(curve, "KEYS_S", 0.05)
+    new_keys = tmp_path / "new"
+    make_keys(str(new_keys))
+    with controller(settings, new_keys) as socket, link(settings) as mount:
+        assert not socket.poll(500)
+        for path in new_keys.iterdir():
+            shutil.copy(path, settings.keys / path.name)
+        mount_name, report = next_report(socket)
+        socket.send_multipart([mount_name, credit(report, 1)])
+        until(lambda: mount.words() == f"from {settings.controller}")

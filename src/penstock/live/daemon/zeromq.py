@@ -7,6 +7,9 @@ once per period while there are mounts.
 
 Sending never blocks: a message that cannot be sent now is dropped. The next heartbeat
 shows the loss, and the agent says hello again.
+
+New keys in the folder of keys are used without a restart (`_follow_keys`): all
+connections are made anew, which takes less time than a lease.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,10 +28,18 @@ import zmq
 import zmq.asyncio
 from zmq.auth.asyncio import AsyncioAuthenticator
 
+from penstock.errors import InputError
 from penstock.live.control.mount_credits import MountCredits
 from penstock.live.node.agent import Agent
 from penstock.live.settings import Settings
-from penstock.live.wire.curve import attach, prepare_client, prepare_server
+from penstock.live.wire.curve import (
+    KEYS_S,
+    KeyWatch,
+    attach,
+    prepare_client,
+    prepare_server,
+    renew_client,
+)
 from penstock.live.wire.frames import WarningLog
 from penstock.live.wire.messages import (
     FROM_AGENT,
@@ -46,6 +58,8 @@ if TYPE_CHECKING:
 __all__ = ["join", "listen"]
 
 _LOG: Final = logging.getLogger("penstock.remote")
+#: Time between two attempts to bind an address that is not free yet (s).
+_BIND_S: Final = 0.05
 
 
 @asynccontextmanager
@@ -70,6 +84,7 @@ async def listen(
         for each in (
             _receive_from_agents(socket, control_loop, mount_credits),
             _send_credit(socket, mount_credits),
+            _follow_keys(keys, partial(_renew_server, socket, guard, keys)),
         ):
             stack.push_async_callback(_cancel, asyncio.create_task(each))
         stack.callback(setattr, control_loop, "remote", None)
@@ -90,9 +105,54 @@ async def join(
         socket.identity = node.encode()
         attach(socket.connect, settings.join)
         agent = Agent(pages, lambda message: _send(socket, message), settings.journals)
-        listening = asyncio.create_task(_receive_from_controller(socket, agent))
-        stack.push_async_callback(_cancel, listening)
+
+        async def renew() -> None:
+            renew_client(socket, keys, settings.join)
+
+        for each in (
+            _receive_from_controller(socket, agent),
+            _follow_keys(keys, renew),
+        ):
+            stack.push_async_callback(_cancel, asyncio.create_task(each))
         yield agent
+
+
+async def _follow_keys(keys: Path, renew: Callable[[], Awaitable[None]]) -> None:
+    """Call `renew` whenever the keys in a folder were replaced."""
+    watch = KeyWatch(keys)
+    while True:
+        await asyncio.sleep(KEYS_S)
+        if not watch.has_changed():
+            continue
+        try:
+            await renew()
+        except InputError as error:
+            _LOG.warning("the new keys are not used: %s", error)
+        else:
+            _LOG.info("the new keys in %s are used", keys)
+
+
+async def _renew_server(socket: Any, guard: AsyncioAuthenticator, keys: Path) -> None:
+    """Bind the socket of the controller again, with the keys in the folder now.
+
+    This ends the connections of all agents and mounts; they connect again. Raise
+    `InputError` if the keys cannot be used; then nothing has changed.
+    """
+    prepare_server(socket, keys)
+    try:
+        guard.configure_curve(domain="*", location=str(keys))
+    except (OSError, ValueError) as error:
+        raise InputError(f"a key cannot be read: {error}", where=str(keys)) from None
+    address = socket.last_endpoint.decode()
+    socket.unbind(address)
+    while True:
+        try:
+            socket.bind(address)
+        except zmq.ZMQError:
+            # The former listener ends in another thread.
+            await asyncio.sleep(_BIND_S)
+        else:
+            return
 
 
 async def _receive_from_agents(

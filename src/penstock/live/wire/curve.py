@@ -7,6 +7,9 @@ nodes. The controller accepts only agents and mounts that hold the agents' secre
 these accept only the controller that holds the controller's. Only their owner may read
 the secret keys. Every connection has keys of its own, so that a message cannot be
 replayed on another one.
+
+Keys can be replaced while daemons run: `KeyWatch` notices new files. Connections are
+then made anew, because a connection keeps the keys that it began with.
 """
 
 from __future__ import annotations
@@ -22,7 +25,19 @@ import zmq.auth
 from penstock.errors import InputError
 from penstock.live.wire.messages import LARGEST_BYTES
 
-__all__ = ["attach", "check_client", "make_keys", "prepare_client", "prepare_server"]
+__all__ = [
+    "KEYS_S",
+    "KeyWatch",
+    "attach",
+    "check_client",
+    "make_keys",
+    "prepare_client",
+    "prepare_server",
+    "renew_client",
+]
+
+#: Time between two looks at the files of keys (s).
+KEYS_S: Final = 5.0
 
 _HEARTBEAT_MS: Final = 1000
 _SILENCE_MS: Final = 5000
@@ -54,6 +69,38 @@ def make_keys(folder: str) -> None:
         ) from None
 
 
+class KeyWatch:
+    """Notices that the files of keys in a folder were replaced."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._used = self._seen = self._look()
+
+    def has_changed(self) -> bool:
+        """Return True once after a change, when two looks have seen the same files.
+
+        Until then files may still be copied.
+        """
+        seen, self._seen = self._seen, self._look()
+        if self._seen in (self._used, ()) or self._seen != seen:
+            return False
+        self._used = self._seen
+        return True
+
+    def _look(self) -> tuple[tuple[str, int, int, int], ...]:
+        """Return what a new file changes; nothing if there are no files to read."""
+        try:
+            states = [
+                (path.name, path.stat()) for path in sorted(self._folder.glob("*.key*"))
+            ]
+        except OSError:
+            return ()
+        return tuple(
+            (name, status.st_ino, status.st_mtime_ns, status.st_mode)
+            for name, status in states
+        )
+
+
 def prepare_server(socket: Any, keys: Path) -> None:
     """Give a socket the keys of the controller."""
     _prepare(socket, *_secret_key(keys / "controller.key_secret"))
@@ -66,6 +113,17 @@ def prepare_client(socket: Any, keys: Path) -> None:
     socket.curve_serverkey = _key(keys / "controller.key")[0]
     # Messages wait for a connection at the sender, where they become old.
     socket.immediate = True
+
+
+def renew_client(socket: Any, keys: Path, address: str) -> None:
+    """Connect a socket to the same address again, with the keys in the folder now.
+
+    Raise `InputError` if the keys cannot be used; the connection stays as it is.
+    """
+    check_client(keys, address)
+    socket.disconnect(address)
+    prepare_client(socket, keys)
+    attach(socket.connect, address)
 
 
 def _prepare(socket: Any, public: bytes, secret: bytes) -> None:

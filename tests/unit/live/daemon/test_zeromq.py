@@ -7,7 +7,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+import shutil
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,10 +20,11 @@ import pytest
 import zmq
 import zmq.asyncio
 
+from penstock.live.daemon import zeromq
 from penstock.live.daemon.control_loop import ControlLoop
 from penstock.live.daemon.zeromq import listen
 from penstock.live.settings import Settings
-from penstock.live.wire.curve import make_keys, prepare_client
+from penstock.live.wire.curve import make_keys, prepare_client, renew_client
 from penstock.live.wire.messages import (
     TO_MOUNT,
     MountCredit,
@@ -27,7 +32,7 @@ from penstock.live.wire.messages import (
     MountUse,
     encode,
 )
-from support.waiting import LIMIT_S
+from support.waiting import LIMIT_S, until_async
 
 ADDRESS = "ipc://{}"
 
@@ -105,3 +110,77 @@ def test_a_mount_with_other_keys_is_not_heard(tmp_path: Path) -> None:
             assert not await stranger.poll(0)
 
     with_controller(tmp_path, body)
+
+
+# --- New keys -------------------------------------------------------------------------
+
+
+def replace_keys(keys: Path) -> None:
+    """Make new keys and put them in the place of the old ones."""
+    fresh = keys.with_name("fresh")
+    make_keys(str(fresh))
+    for path in fresh.iterdir():
+        path.replace(keys / path.name)
+    fresh.rmdir()
+
+
+async def until_credit(socket: Any, numbers: Iterator[int]) -> None:
+    """Send reports until one is answered."""
+    while await socket.poll(0):  # of an earlier connection
+        await socket.recv_multipart()
+    while True:
+        with suppress(zmq.Again):
+            await socket.send(report(next(numbers)), zmq.NOBLOCK)
+        if await socket.poll(50):
+            await socket.recv_multipart()
+            return
+
+
+async def until_cut_off(socket: Any, numbers: Iterator[int]) -> None:
+    """Send reports until there is no connection."""
+    with suppress(zmq.Again):
+        while True:
+            await socket.send(report(next(numbers)), zmq.NOBLOCK)
+            await asyncio.sleep(0.05)
+
+
+def test_keys_are_replaced_without_a_restart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(zeromq, "KEYS_S", 0.05)
+    caplog.set_level(logging.INFO)
+    numbers = count(1)
+
+    async def body(context: zmq.asyncio.Context, address: str, keys: Path) -> None:
+        old_keys = shutil.copytree(keys, tmp_path / "old")
+        with client(context, address, keys, "mount:n:r") as socket:
+            await until_credit(socket, numbers)
+            replace_keys(keys)
+            await until_async(lambda: "are used" in caplog.text)
+            # Its connection has the old keys.
+            await until_cut_off(socket, numbers)
+            renew_client(socket, keys, address)
+            await until_credit(socket, numbers)
+            with client(context, address, old_keys, "mount:x:y") as stranger:
+                await until_credit(socket, numbers)
+                with pytest.raises(zmq.Again):
+                    await stranger.send(report(1), zmq.NOBLOCK)
+
+    with_controller(tmp_path, body)
+
+
+def test_keys_that_cannot_be_used_change_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(zeromq, "KEYS_S", 0.05)
+    numbers = count(1)
+
+    async def body(context: zmq.asyncio.Context, address: str, keys: Path) -> None:
+        with client(context, address, keys, "mount:n:r") as socket:
+            await until_credit(socket, numbers)
+            (keys / "controller.key_secret").chmod(0o644)
+            await until_async(lambda: "other users can read" in caplog.text)
+            await until_credit(socket, numbers)
+
+    with_controller(tmp_path, body)
+    assert "are used" not in caplog.text

@@ -10,6 +10,7 @@ import zmq
 
 from penstock.errors import InputError
 from penstock.live.wire.curve import (
+    KeyWatch,
     _key,
     _secret_key,
     attach,
@@ -69,3 +70,25 @@ def test_the_keys_and_the_address_of_a_client_are_checked(tmp_path: Path) -> Non
     (keys / "controller.key").unlink()
     with pytest.raises(InputError, match="does not exist"):
         check_client(keys, "tcp://127.0.0.1:4713")
+
+
+def test_new_keys_are_noticed_once_and_when_they_are_complete(tmp_path: Path) -> None:
+    make_keys(str(tmp_path))
+    watch = KeyWatch(tmp_path)
+    assert [watch.has_changed() for _ in range(2)] == [False, False]
+    for name in ("agent", "controller"):
+        (tmp_path / f"{name}.key").rename(tmp_path / "kept")
+        (tmp_path / f"{name}.key").write_bytes((tmp_path / "kept").read_bytes())
+        # Another file may follow.
+        assert not watch.has_changed()
+    assert [watch.has_changed() for _ in range(3)] == [True, False, False]
+
+
+def test_a_folder_that_is_gone_is_no_change(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    make_keys(str(keys))
+    watch = KeyWatch(keys)
+    keys.rename(tmp_path / "away")
+    assert [watch.has_changed() for _ in range(3)] == [False] * 3
+    (tmp_path / "away").rename(keys)
+    assert [watch.has_changed() for _ in range(3)] == [False] * 3
