@@ -255,7 +255,7 @@ class Journal:
     def _pending_lengths(self) -> Iterator[int]:
         header = self._header()
         position = int(header.drained)
-        while position < header.appended:
+        while header.capacity and position < header.appended:
             length = self._record_length(header, position)
             if length is None:
                 return

@@ -107,7 +107,7 @@ static void *map(int fd, uint64_t size, int protection, uint64_t offset)
 static void unmap(struct journal *journal)
 {
     if (journal->ring != NULL)
-        call(SYS_munmap, (long)journal->ring, (long)journal->header->capacity, 0, 0);
+        call(SYS_munmap, (long)journal->ring, (long)journal->capacity, 0, 0);
     if (journal->header != NULL)
         call(SYS_munmap, (long)journal->header, JOURNAL_HEADER_BYTES, 0, 0);
     journal->header = NULL;
@@ -131,7 +131,7 @@ static int map_header(struct journal *journal)
 static int map_ring(struct journal *journal)
 {
     journal->ring =
-        map(journal->fd, journal->header->capacity, PROT_READ, JOURNAL_HEADER_BYTES);
+        map(journal->fd, journal->capacity, PROT_READ, JOURNAL_HEADER_BYTES);
     return journal->ring ? 0 : -ENOMEM;
 }
 
@@ -194,6 +194,7 @@ static int fill(struct journal *journal, const struct journal_terms *terms,
     if (answer != 0)
         return answer;
     fill_header(journal->header, terms, file);
+    journal->capacity = terms->capacity;
     answer = map_ring(journal);
     if (answer == 0 && !journal_try_lock(journal, LOCK_LIFE))
         answer = -ENOLCK;
@@ -230,14 +231,14 @@ int journal_create(struct journal *journal, const struct journal_terms *terms,
     return answer;
 }
 
-static bool is_whole(int fd, const struct journal_header *header)
+static bool is_whole(const struct journal *journal)
 {
     struct stat status;
-    return raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 &&
-           header->capacity >= RECORD_ALIGN_BYTES &&
-           header->capacity % RECORD_ALIGN_BYTES == 0 &&
+    return raw_call(SYS_fstat, journal->fd, (long)&status, 0, 0, 0, 0) == 0 &&
+           journal->capacity >= RECORD_ALIGN_BYTES &&
+           journal->capacity % RECORD_ALIGN_BYTES == 0 &&
            (uint64_t)status.st_size >= JOURNAL_HEADER_BYTES &&
-           (uint64_t)status.st_size - JOURNAL_HEADER_BYTES >= header->capacity;
+           (uint64_t)status.st_size - JOURNAL_HEADER_BYTES >= journal->capacity;
 }
 
 /* A journal decides which file is written: journals of other users are refused. */
@@ -260,8 +261,9 @@ static int examine(struct journal *journal)
     if (answer != 0)
         return answer;
     const struct journal_header *header = journal->header;
+    journal->capacity = *(const volatile uint64_t *)&header->capacity;
     if (header->magic != JOURNAL_MAGIC || header->version != JOURNAL_VERSION ||
-        !is_whole(journal->fd, header))
+        header->path[JOURNAL_PATH_BYTES - 1] != '\0' || !is_whole(journal))
         return -EPROTO;
     return map_ring(journal);
 }
@@ -334,9 +336,9 @@ static uint64_t next_position(uint64_t position, uint64_t length)
     return (end + RECORD_ALIGN_BYTES - 1) / RECORD_ALIGN_BYTES * RECORD_ALIGN_BYTES;
 }
 
-static uint64_t place_of(const struct journal_header *header, uint64_t position)
+static uint64_t place_of(const struct journal *journal, uint64_t position)
 {
-    return (position - LOAD(header->base)) % header->capacity;
+    return (position - LOAD(journal->header->base)) % journal->capacity;
 }
 
 static uint64_t appended_position(const struct journal *journal)
@@ -356,12 +358,12 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 /* Return the data bytes that fit into one record at the end of the log. */
-static uint64_t room_for(const struct journal_header *header, uint64_t size)
+static uint64_t room_for(const struct journal *journal, uint64_t size)
 {
-    uint64_t position = LOAD(header->appended);
-    uint64_t used = position - atomic_load(&header->freed);
-    uint64_t free =
-        smaller(header->capacity - used, header->capacity - place_of(header, position));
+    uint64_t position = LOAD(journal->header->appended);
+    uint64_t used = position - atomic_load(&journal->header->freed);
+    uint64_t free = smaller(journal->capacity - used,
+                            journal->capacity - place_of(journal, position));
     if (free < RECORD_ALIGN_BYTES)
         return 0;
     return smaller(smaller(free - sizeof(struct journal_record), RECORD_MAX_BYTES),
@@ -444,11 +446,11 @@ int64_t journal_append(struct journal *journal, const void *data, uint64_t size,
         .mark = RECORD_MAGIC ^ position,
         .sequence = LOAD(header->sequence) + 1,
         .offset = offset,
-        .length = room_for(header, size),
+        .length = room_for(journal, size),
     };
     if (head.length == 0)
         return 0;
-    int64_t length = write_record(journal, &head, data, place_of(header, position));
+    int64_t length = write_record(journal, &head, data, place_of(journal, position));
     if (length > 0)
         commit(header, &head, position);
     return length;
@@ -466,13 +468,12 @@ struct batch {
     bool damaged; /* the next record is damaged */
 };
 
-/* Check a record; `thorough`: its checksum too, which is needed only before it is
- * written. */
+/* Check the record of `position`, whose head was copied from `place` in the ring;
+ * `thorough`: its checksum too, which is needed only before it is written. */
 static bool is_sound(const struct journal *journal, const struct journal_record *head,
-                     uint64_t position, uint64_t end, bool thorough)
+                     uint64_t place, uint64_t position, uint64_t end, bool thorough)
 {
-    uint64_t place = place_of(journal->header, position);
-    uint64_t most = journal->header->capacity - place - sizeof *head;
+    uint64_t most = journal->capacity - place - sizeof *head;
     if (head->mark != (RECORD_MAGIC ^ position) || head->length == 0 ||
         head->length > smaller(most, RECORD_MAX_BYTES) ||
         next_position(position, head->length) > end)
@@ -502,12 +503,16 @@ static void collect_batch(const struct journal *journal, struct batch *batch,
     batch->damaged = false;
     while (position < end) {
         struct journal_record head;
-        const char *at = journal->ring + place_of(header, position);
-        memcpy(&head, at, sizeof head);
-        if (!is_sound(journal, &head, position, end, thorough)) {
-            batch->damaged = true;
+        uint64_t place = place_of(journal, position);
+        const char *at = journal->ring + place;
+        /* A head at such a place is inside the ring; others may cross its end. */
+        batch->damaged = place % RECORD_ALIGN_BYTES != 0;
+        if (batch->damaged)
             break;
-        }
+        memcpy(&head, at, sizeof head);
+        batch->damaged = !is_sound(journal, &head, place, position, end, thorough);
+        if (batch->damaged)
+            break;
         if (!fits_batch(batch, &head, most))
             break;
         if (batch->count == 0)
@@ -602,13 +607,14 @@ bool journal_give_back(struct journal *journal)
 {
     struct journal_header *header = journal->header;
     uint64_t freed = atomic_load(&header->freed), appended = appended_position(journal);
-    if (appended - freed >= header->capacity)
+    if (appended - freed >= journal->capacity)
         return false;
-    uint64_t first = place_of(header, freed), behind_last = place_of(header, appended);
+    uint64_t first = place_of(journal, freed),
+             behind_last = place_of(journal, appended);
     if (behind_last < first)
         return free_storage(journal, behind_last, first);
     bool before = free_storage(journal, 0, first);
-    return free_storage(journal, behind_last, header->capacity) || before;
+    return free_storage(journal, behind_last, journal->capacity) || before;
 }
 
 /* --- The end -------------------------------------------------------------------- */

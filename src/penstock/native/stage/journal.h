@@ -100,7 +100,10 @@ struct journal {
     int fd; /* -1: not open */
     struct journal_header *header;
     const char *ring; /* mapped read-only */
-    bool is_failed;   /* opened by its name with ".failed" */
+    /* Bytes of the ring that are mapped. Header and ring are the memory of whoever owns
+     * the journal: words of them are read once, then checked, then used. */
+    uint64_t capacity;
+    bool is_failed; /* opened by its name with ".failed" */
 };
 
 /* Identity of the regular file that a journal belongs to. */
