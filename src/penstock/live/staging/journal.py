@@ -11,6 +11,7 @@ only grows; it lies in the ring at ``(position - base) % capacity``. The records
 from __future__ import annotations
 
 import ctypes
+import errno
 import fcntl
 import os
 import stat
@@ -49,6 +50,8 @@ RECORD_MAX_BYTES: Final = 4 << 20
 #: Ends the name of a journal that was put aside after an error.
 FAILED: Final = ".failed"
 
+#: Numbers of errors of Linux end here.
+_MOST_ERRORS: Final = 4095
 #: `named_writers` looks at no more journals than this.
 _MOST_JOURNALS: Final = 100
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -199,8 +202,12 @@ class Journal:
 
     @property
     def error(self) -> int:
-        """Number of the error at which the last drain stopped; 0 if it succeeded."""
-        return int(self._header().error)
+        """Number of the error at which the last drain stopped; 0 if it succeeded.
+
+        `errno.EUCLEAN` if the number in the journal cannot be that of an error.
+        """
+        error = int(self._header().error)
+        return error if error <= _MOST_ERRORS else errno.EUCLEAN
 
     @property
     def drained_bytes(self) -> int:

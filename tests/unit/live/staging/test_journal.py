@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,13 @@ def test_every_look_shows_the_present_state(
     assert opened.pending_bytes == 0
     made.change(drained=made.header.appended)
     assert opened.is_empty
+
+
+def test_a_number_that_is_no_error_is_damage(
+    made: HandMadeJournal, opened: Journal
+) -> None:
+    made.change(error=2**32 - 1)
+    assert opened.error == errno.EUCLEAN
 
 
 def test_a_journal_that_was_removed_can_still_be_read(
