@@ -19,11 +19,13 @@ ONE_VERSION := oracle \
         shim_calls shim_pacing shim_sanitizers shim_turns slurm_control staging stress) \
     $(addprefix parity/test_,best_next_event buffers_oracle oracle striped_oracle) \
     $(addprefix unit/bench/,slo/test_schedulers test_moosefs)
+# How long `make soak` lasts, such as 60s for a try.
+SOAK ?= 1h
 # Compiled tests and modules are kept, for all workers and for the next run.
 unexport PYTHONDONTWRITEBYTECODE
 C_FILES  = $(shell find src tests -name '*.[ch]')
 
-.PHONY: help native mount packages demo demo-live figures test test-all test-newest test-quick check \
+.PHONY: help native mount packages demo demo-live figures test test-all test-newest test-quick soak check \
     format docs wheel dist test-install share bench clean
 
 help:           ## list the targets
@@ -67,6 +69,9 @@ test-newest:    ## the tests that a version of Python can change, on the newest 
 test-quick: $(VENV)/.tests mount  ## all but the slowest tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" \
 	    $(foreach name,$(ONE_VERSION),'--ignore-glob=tests/$(name)*')
+
+soak: packages  ## an hour of troubles (SOAK=60s: a try), with a drawing in out/soak
+	$(BIN)/python benchmarks/soak.py --duration $(SOAK) -o out/soak
 
 wheel: $(VENV)/.wheel  ## build the sdist and the wheels (x86-64, aarch64) into dist/
 	@sh scripts/build-wheels.sh $(BIN)/python
