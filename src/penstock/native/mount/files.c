@@ -20,14 +20,14 @@
 
 /* --- Opening and closing ---------------------------------------------------------- */
 
-static struct open_file *new_file(struct mount *mount, int fd, struct inode *inode,
+static struct open_file *new_file(fuse_req_t req, int fd, struct inode *inode,
                                   int application)
 {
     struct open_file *file = malloc(sizeof(*file));
     if (!file)
         return NULL;
-    *file = (struct open_file){fd, application, inode};
-    inodes_count_open(&mount->inodes, inode, 1);
+    *file = (struct open_file){fd, application, inode, fuse_req_ctx(req)->uid};
+    inodes_count_open(&mount_of(req)->inodes, inode, 1);
     return file;
 }
 
@@ -35,7 +35,15 @@ static void close_file(struct mount *mount, struct open_file *file)
 {
     inodes_count_open(&mount->inodes, file->inode, -1);
     close(file->fd);
+    opens_give_back(&mount->opens, file->user);
     free(file);
+}
+
+/* Answer that a file was not opened, after the user's budget was charged for it. */
+static void reply_not_opened(fuse_req_t req, int error)
+{
+    opens_give_back(&mount_of(req)->opens, fuse_req_ctx(req)->uid);
+    fuse_reply_err(req, error);
 }
 
 static void open_inode(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info)
@@ -43,15 +51,19 @@ static void open_inode(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *in
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
     int application = count_operation(req, OPERATION_open, inode, NULL, false);
-    int fd = inodes_open(&mount->inodes, inode, info->flags & ~NOT_PASSED);
-    if (fd < 0) {
-        fuse_reply_err(req, -fd);
+    if (!opens_take(&mount->opens, fuse_req_ctx(req)->uid)) {
+        fuse_reply_err(req, ENFILE);
         return;
     }
-    struct open_file *file = new_file(mount, fd, inode, application);
+    int fd = inodes_open(&mount->inodes, inode, info->flags & ~NOT_PASSED);
+    if (fd < 0) {
+        reply_not_opened(req, -fd);
+        return;
+    }
+    struct open_file *file = new_file(req, fd, inode, application);
     if (!file) {
         close(fd);
-        fuse_reply_err(req, ENOMEM);
+        reply_not_opened(req, ENOMEM);
         return;
     }
     info->fh = (uint64_t)file;
@@ -90,12 +102,12 @@ static void reply_created(fuse_req_t req, struct inode *parent, const char *name
     if (!fstat(fd, &entry.attr))
         inode = inodes_look_up(&mount->inodes, parent, name, &entry.attr);
     if (inode)
-        file = new_file(mount, fd, inode, application);
+        file = new_file(req, fd, inode, application);
     if (!file) {
         close(fd);
         if (inode)
             inodes_forget(&mount->inodes, inode, 1);
-        fuse_reply_err(req, ENOMEM);
+        reply_not_opened(req, ENOMEM);
         return;
     }
     entry.ino = (fuse_ino_t)inode;
@@ -112,14 +124,18 @@ static void create(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode
     struct mount *mount = mount_of(req);
     struct inode *parent = inode_of(mount, ino);
     int application = count_operation(req, OPERATION_create, parent, name, true);
+    if (!opens_take(&mount->opens, fuse_req_ctx(req)->uid)) {
+        fuse_reply_err(req, ENFILE);
+        return;
+    }
     int parent_fd = inodes_use(&mount->inodes, parent);
     if (parent_fd < 0) {
-        fuse_reply_err(req, -parent_fd);
+        reply_not_opened(req, -parent_fd);
         return;
     }
     int fd = create_or_open(req, parent_fd, name, mode, info->flags);
     if (fd < 0)
-        fuse_reply_err(req, -fd);
+        reply_not_opened(req, -fd);
     else
         reply_created(req, parent, name, fd, application, info);
     inodes_done(&mount->inodes, parent);

@@ -15,6 +15,7 @@ struct open_folder {
     DIR *stream;
     off_t at;            /* position of `next` */
     struct dirent *next; /* read, but not passed to the kernel yet; or NULL */
+    uid_t user;          /* who has opened it */
 };
 
 static struct open_folder *open_folder_of(const struct fuse_file_info *info)
@@ -43,9 +44,10 @@ static struct open_folder *new_folder(struct mount *mount, struct inode *inode)
     return folder;
 }
 
-static void close_folder(struct open_folder *folder)
+static void close_folder(struct mount *mount, struct open_folder *folder)
 {
     closedir(folder->stream);
+    opens_give_back(&mount->opens, folder->user);
     free(folder);
 }
 
@@ -53,22 +55,30 @@ static void open_inode(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *in
 {
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
+    uid_t user = fuse_req_ctx(req)->uid;
     count_operation(req, OPERATION_opendir, inode, NULL, false);
-    struct open_folder *folder = new_folder(mount, inode);
-    if (!folder) {
-        fuse_reply_err(req, errno);
+    if (!opens_take(&mount->opens, user)) {
+        fuse_reply_err(req, ENFILE);
         return;
     }
+    struct open_folder *folder = new_folder(mount, inode);
+    if (!folder) {
+        int error = errno;
+        opens_give_back(&mount->opens, user);
+        fuse_reply_err(req, error);
+        return;
+    }
+    folder->user = user;
     info->fh = (uint64_t)folder;
     if (fuse_reply_open(req, info))
-        close_folder(folder);
+        close_folder(mount, folder);
 }
 
 static void release_folder(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *info)
 {
     (void)ino;
     count_only(req, OPERATION_releasedir);
-    close_folder(open_folder_of(info));
+    close_folder(mount_of(req), open_folder_of(info));
     fuse_reply_err(req, 0);
 }
 

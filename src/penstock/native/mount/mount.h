@@ -30,6 +30,7 @@
 #include "credentials.h"
 #include "gate.h"
 #include "inodes.h"
+#include "opens.h"
 #include "operations.h"
 
 #include <fuse3/fuse_lowlevel.h>
@@ -55,6 +56,7 @@ enum operation {
 
 struct mount {
     struct inodes inodes;
+    struct opens opens;
     struct gate gate;
     struct classifier classifier;
     struct operations operations;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -126,6 +127,9 @@ EXPORT struct mount *penstock_mount_new(int root_fd, int64_t max_fds)
         free(mount);
         return NULL;
     }
+    /* A file costs up to two descriptors, its own and that of its inode: half of all
+     * are left for others. A mount of an ordinary user has one user. */
+    mount->opens.most = geteuid() ? INT64_MAX : max_fds / 2;
     mount->is_local = is_local(root_fd);
     credentials_init();
     fuse_set_log_func(keep_message);
