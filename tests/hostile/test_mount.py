@@ -51,7 +51,7 @@ def mounted() -> Iterator[Mounted]:
         shutil.rmtree(home)
 
 
-#: Becomes a user, opens files until one is refused, and keeps them until its input ends.
+#: Becomes a user, opens files until one is refused, keeps them until its input ends.
 _OPENS = """
 import errno, os, sys
 user, folder, most = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
