@@ -18,7 +18,7 @@ import stat
 import subprocess
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -40,6 +40,8 @@ _COMPLAINTS: Final = WarningLog(_LOG)
 MEMORY: Final = "/dev/shm/penstock-"  # noqa: S108
 #: Least time between two starts of a drainer for one job (s).
 _RETRY_S: Final = 5.0
+#: Most drainers of another user at the same time. Each is a thread of this process.
+_MOST_OF_USER: Final = 32
 #: Number of users whose journals are swept at the same time.
 _SWEEPS: Final = 4
 #: Longest time for one folder before the next one has its turn (s).
@@ -49,6 +51,32 @@ _LOOK_S: Final = 0.2
 #: Most folders of one user that wait to be swept.
 _MOST_WAITING: Final = 1000
 _FAILURES: Final = (PenstockError, OSError, RuntimeError, subprocess.SubprocessError)
+
+
+class _Places:
+    """Counts the drainers of each user."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken: Counter[int] = Counter()
+
+    def take(self, user: int) -> bool:
+        """Return False if another user has too many drainers already."""
+        with self._lock:
+            if user != os.geteuid() and self._taken[user] >= _MOST_OF_USER:
+                return False
+            self._taken[user] += 1
+            return True
+
+    def release(self, user: int) -> None:
+        """Note the end of a drainer."""
+        with self._lock:
+            self._taken[user] -= 1
+            if not self._taken[user]:
+                del self._taken[user]
+
+
+_PLACES: Final = _Places()
 
 
 class Drainer:
@@ -88,11 +116,16 @@ class Drainer:
         if self.is_running or now - self._started < _RETRY_S:
             return
         self._started = now
+        if not _PLACES.take(self._user):
+            return
         # In a thread, which waits for the process.
         arguments = (folder, processes or {})
         thread = threading.Thread(target=self._run, args=arguments, daemon=True)
-        with contextlib.suppress(RuntimeError):
+        try:
             thread.start()
+        except RuntimeError:
+            _PLACES.release(self._user)
+        else:
             self._thread = thread
 
     def _run(self, folder: Path, processes: Mapping[int, int]) -> None:
@@ -100,6 +133,8 @@ class Drainer:
             self._start(folder, processes).wait()
         except _FAILURES as error:
             _COMPLAINTS.add(f"no drainer for user {self._user}: {error}", self._user)
+        finally:
+            _PLACES.release(self._user)
 
     def _start(
         self, folder: Path, processes: Mapping[int, int]

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.staging import drainers
-from penstock.live.staging.drainers import Leftover, Sweeper, left_behind
+from penstock.live.staging.drainers import Drainer, Leftover, Sweeper, left_behind
 from penstock.live.staging.journal import LAYOUT
 from support.waiting import until
 
@@ -62,6 +62,48 @@ def test_folders_that_match_a_pattern_are_found_too(memory: Path) -> None:
     leftovers = left_behind([f"{memory}/*/journals", f"{memory}/not-there"])
     folders = {leftover.folder for leftover in leftovers}
     assert folders == {memory / "ssd1" / "journals", memory / "ssd2" / "journals"}
+
+
+# --- Beside jobs ----------------------------------------------------------------------
+
+
+class Waiting:
+    """A process that drains until it is told to end."""
+
+    def __init__(self, end: threading.Event) -> None:
+        self._end = end
+
+    def wait(self) -> int:
+        """Wait for the end."""
+        self._end.wait(120)
+        return 0
+
+
+@pytest.fixture
+def places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no drainers of earlier tests."""
+    monkeypatch.setattr(drainers, "_PLACES", drainers._Places())
+
+
+@pytest.mark.usefixtures("places")
+def test_a_user_has_a_limited_number_of_drainers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end, user = threading.Event(), os.geteuid() + 1
+    monkeypatch.setattr(drainers, "_MOST_OF_USER", 2)
+    monkeypatch.setattr(Drainer, "_start", lambda *_: Waiting(end))
+    jobs = [Drainer(tmp_path / "page", user, 0) for _ in range(3)]
+    for job in jobs:
+        job.keep(tmp_path)
+    assert [job.is_running for job in jobs] == [True, True, False]
+    other = Drainer(tmp_path / "page", user + 1, 0)
+    other.keep(tmp_path)
+    assert other.is_running
+    end.set()
+    until(lambda: not any(job.is_running for job in (*jobs, other)))
+    monkeypatch.setattr(drainers, "_RETRY_S", 0.0)
+    jobs[2].keep(tmp_path)
+    until(lambda: not jobs[2].is_running)
 
 
 # --- One after the other --------------------------------------------------------------
