@@ -161,7 +161,7 @@ long raw_call(long number, long a, long b, long c, long d, long e, long f)
     return answer == -1 ? -errno : answer;
 }
 
-/* --- Inputs ------------------------------------------------------------------------ */
+/* --- Inputs ----------------------------------------------------------------------- */
 
 static void make_valid(const char *folder, char content[SIZE], bool checked)
 {

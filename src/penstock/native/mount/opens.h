@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Files and folders that each user has open. Each is a descriptor of this process: a user
- * who has too many is refused, so that others can still open files.
+ * Files and folders that each user has open. Each is a descriptor of this process: a
+ * user who has too many is refused, so that others can still open files.
  */
 #ifndef PENSTOCK_OPENS_H
 #define PENSTOCK_OPENS_H
