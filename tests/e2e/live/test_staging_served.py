@@ -282,7 +282,7 @@ def test_the_journals_of_another_user_are_drained_as_that_user(tmp_path: Path) -
                 # Only the drainer can have drained: the program is alive and waits.
                 until(lambda: out.exists() and out.read_text() == "written\n")
                 alive = program.poll() is None
-                users = _users_of_drainers(page) if alive else []
+                users = _users_of_drainers(daemon) if alive else []
                 program.kill()
                 return users
 
@@ -290,12 +290,16 @@ def test_the_journals_of_another_user_are_drained_as_that_user(tmp_path: Path) -
         assert out.stat().st_uid == NOBODY
 
 
-def _users_of_drainers(page: str) -> list[int]:
-    """Return the users of the processes that drain for a page."""
+def _users_of_drainers(daemon: Daemon) -> list[int]:
+    """Return the users of the drainers that a daemon has started."""
+    assert daemon.process is not None
     users = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            words = (process / "environ").read_bytes().split(b"\0")
-            if {b"PENSTOCK_PAGE=" + page.encode(), b"PENSTOCK_DRAIN=5000"} <= {*words}:
-                users.append(process.stat().st_uid)
+            # Their user cannot read more of them.
+            lines = (process / "status").read_text().splitlines()
+            status = dict(line.split(":", 1) for line in lines)
+            is_drainer = status["Name"].strip() == "penstock-drain"
+            if is_drainer and int(status["PPid"]) == daemon.process.pid:
+                users.append(int(status["Uid"].split()[1]))
     return users
