@@ -95,7 +95,7 @@ class FileOpener:
     @cached_property
     def groups(self) -> list[int]:
         """Numbers of the groups of the process."""
-        numbers = []
+        numbers: list[int] = []
         for line in self._read("status").splitlines():
             name, _, text = line.partition(b":")
             if name == b"Groups":

@@ -148,7 +148,8 @@ def _start_named(folder: Path) -> subprocess.Popen[bytes]:
     page = os.environ.get("PENSTOCK_PAGE")
     if page:
         variables["PENSTOCK_PAGE"] = page
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "bufsize": 0}
+    pipe = subprocess.PIPE
+    pipes: dict[str, Any] = {"stdin": pipe, "stdout": pipe, "bufsize": 0}
     try:
         return _start(folder, variables, **pipes)
     except InputError as error:
