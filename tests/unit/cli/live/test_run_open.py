@@ -104,7 +104,7 @@ def test_a_working_directory_that_is_gone_is_named(
     ("variable", "value", "reason"),
     [
         ("PENSTOCK_STAGING_SIZE", "much", "PENSTOCK_STAGING_SIZE: 'much'"),
-        ("PENSTOCK_STAGING", "/dev/null", "/dev/null: the folder of the journals is not"),
+        ("PENSTOCK_STAGING", "/dev/null", "/dev/null: the folder of the journals"),
         ("PENSTOCK_STAGING_DURABLE", "maybe", "unknown durability 'maybe'"),
     ],
 )
