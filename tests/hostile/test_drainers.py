@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node.bypass import with_descendants
-from penstock.live.node.local_job import process_start_ticks
 from penstock.live.node.page import Page
 from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
 from penstock.live.staging.drainers import Drainer
+from penstock.live.wire.identity import process_start_ticks
 from support.users import as_user
 from support.waiting import LIMIT_S, until
 
@@ -167,15 +167,27 @@ def test_a_cgroup_that_cannot_be_joined_leaves_no_drainer(job: AttackedJob) -> N
     assert process.wait(LIMIT_S) == 1
 
 
-def test_a_process_of_another_user_is_no_way_into_its_cgroup(job: AttackedJob) -> None:
-    """A journal, which its user can write, names the process that wrote it."""
-    start = process_start_ticks(1)
-    assert start is not None
+def _targets(processes: dict[int, int], job: AttackedJob) -> set[str]:
+    """Return the files through which a drainer joins its cgroups."""
     with _cgroup(job.process.pid):
-        descriptors = open_cgroups({1: start} | job.processes, USER)
+        descriptors = open_cgroups(processes, USER)
         targets = {os.readlink(f"/proc/self/fd/{each}") for each in descriptors}  # noqa: PTH115
         for each in descriptors:
             os.close(each)
+    return targets
+
+
+def test_a_process_of_another_user_is_no_way_into_its_cgroup(job: AttackedJob) -> None:
+    """A journal, which its user can write, names the process that wrote it."""
+    # A service of root acts for the user, as one that reads its files does.
+    with subprocess.Popen(
+        ["sleep", "600"], preexec_fn=lambda: os.seteuid(USER)
+    ) as service:
+        others = {pid: process_start_ticks(pid) or 0 for pid in (1, service.pid)}
+        try:
+            targets = _targets(others | job.processes, job)
+        finally:
+            service.kill()
     assert len(targets) == 1
     assert "penstock-hostile" in targets.pop()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import subprocess
@@ -18,7 +19,8 @@ from penstock.errors import InputError, PenstockError
 from penstock.live import settings
 from penstock.live.settings import Settings
 from penstock.live.staging.rules import Staging
-from penstock.live.wire.folder import own_folder
+from penstock.live.wire import frames
+from penstock.live.wire.folder import _lock_of, is_locked, own_folder
 from penstock.live.wire.frames import Client
 from penstock.native.files import shim_path
 from support.users import as_user, open_for_all
@@ -178,3 +180,27 @@ def test_a_program_does_not_obey_the_daemon_of_another_user(
         assert daemon.stdout is not None
         assert daemon.stdout.readline() == "ready\n"
         assert "belongs to another user" in as_user(VICTIM, connect)
+        # Even if A gets in between the look at the folder and the connection.
+        monkeypatch.setattr(frames, "_is_of_stranger", lambda _: False)
+        assert "belongs to another user" in as_user(VICTIM, connect)
+
+
+def test_a_program_does_not_wait_for_the_daemon_of_another_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A locks the folder, or puts a pipe there, which nobody writes to."""
+    monkeypatch.delenv("XDG_RUNTIME_DIR", raising=False)
+    home = _PLACES[1]
+    _make(home, "folder")
+    lock = home / "lock"
+
+    def is_waited_for() -> bool:
+        return is_locked(Settings().home)
+
+    as_user(ATTACKER, lambda: os.mkfifo(lock))
+    assert not as_user(VICTIM, is_waited_for)
+    lock.unlink()
+    as_user(ATTACKER, lambda: lock.touch(0o666))
+    with lock.open("r+") as stream:
+        fcntl.fcntl(stream, fcntl.F_OFD_SETLK, _lock_of(fcntl.F_WRLCK))
+        assert not as_user(VICTIM, is_waited_for)

@@ -41,6 +41,8 @@ from typing import Any, Final
 
 import msgspec
 
+from penstock.live.wire.identity import is_operator
+
 __all__ = ["CONDITIONS", "FileOpener", "Rule", "application_of"]
 
 _PROC: Final = Path("/proc")
@@ -152,8 +154,7 @@ def _trusted_content(page: Path) -> bytes:
         page.with_suffix(".note"), "rb", opener=lambda name, _: os.open(name, flags)
     ) as file:
         status = os.fstat(file.fileno())
-        is_trusted = status.st_uid in (0, os.geteuid())
-        if not is_trusted or not stat.S_ISREG(status.st_mode):
+        if not is_operator(status.st_uid) or not stat.S_ISREG(status.st_mode):
             return b""
         return file.read(_NOTE_BYTES)
 

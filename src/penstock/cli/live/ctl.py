@@ -36,6 +36,7 @@ __all__ = [
     "shared_words",
     "state_word",
     "status_document",
+    "throttled_line",
 ]
 
 SUMMARY = "show and change live control"
@@ -273,7 +274,7 @@ def _with_unit(parse: Callable[[object], float], text: str, where: str) -> float
         raise error.at(f"{where}: ") from None
 
 
-def _throttled_line(throttled: Any) -> str:
+def throttled_line(throttled: Any) -> str:
     """Return who takes too much of a daemon, and what that user has too little of."""
     return (
         f"throttled: user {throttled.user} on {throttled.node}: {throttled.what} "
@@ -294,7 +295,7 @@ def _table(status: Any) -> str:
     for storage in status.storages:
         lines += _belief_lines(storage)
     lines += [f"fault: {fault}" for fault in status.faults]
-    lines += [_throttled_line(each) for each in status.throttled]
+    lines += [throttled_line(each) for each in status.throttled]
     if not status.jobs:
         return "\n".join([*lines, "no jobs"])
     is_dry, is_off = status.mode == "dry-run", status.mode == "off"

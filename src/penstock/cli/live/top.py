@@ -21,6 +21,7 @@ from penstock.cli.live.ctl import (
     mode_words,
     rough_bandwidth,
     state_word,
+    throttled_line,
 )
 from penstock.cli.live.mount import waiting_words
 from penstock.cli.live.options import (
@@ -71,6 +72,8 @@ _BETWEEN = 2
 _NAMED_AGENTS = 3
 #: Jobs whose waiting is explained, at most.
 _REASONS = 5
+#: Users who take too much, of whom it is said why they are throttled, at most.
+_NAMED_USERS = 3
 #: Lines for jobs, at least, even if mounts and faults fill the terminal.
 _LEAST_ROWS = 3
 #: Columns for the name of an application of a mount, at least.
@@ -221,7 +224,7 @@ def _busiest_first(line: Any) -> tuple[bool, float, float, float]:
 
 
 def _head(status: Any, width: int) -> list[RenderableType]:
-    """Return the facts of the controller, as many in a line as fit, and the faults."""
+    """Return facts of the controller, as many in a line as fit, and what is wrong."""
     from rich.text import Text
 
     drawn = sum(line.drawn_bytes_per_s for line in status.jobs)
@@ -244,7 +247,22 @@ def _head(status: Any, width: int) -> list[RenderableType]:
             lines.append(fact)
     head = Text("\n".join(lines))
     head.stylize("bold", 0, len(mode))
-    return [head, *(Text(f"fault: {fault}", style="red") for fault in status.faults)]
+    faults = [Text(f"fault: {fault}", style="red") for fault in status.faults]
+    return [head, *faults, *_throttled(status.throttled)]
+
+
+def _throttled(throttled: list[Any]) -> list[RenderableType]:
+    """Return who takes too much of a daemon, the latest first."""
+    from rich.text import Text
+
+    latest = sorted(throttled, key=lambda each: each.age_s)
+    lines = [throttled_line(each) for each in latest[:_NAMED_USERS]]
+    if len(latest) > _NAMED_USERS:
+        more = len(latest) - _NAMED_USERS
+        lines.append(f"throttled: {more} more: penstock ctl status shows all")
+    return [
+        Text(line, style="yellow", no_wrap=True, overflow="ellipsis") for line in lines
+    ]
 
 
 def _table(lines: list[Any], status: Any, width: int) -> RenderableType:

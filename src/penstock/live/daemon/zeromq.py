@@ -60,6 +60,8 @@ __all__ = ["join", "listen"]
 _LOG: Final = logging.getLogger("penstock.remote")
 #: Time between two attempts to bind an address that is not free yet (s).
 _BIND_S: Final = 0.05
+#: After this time without success, the reason is logged (s).
+_BIND_LIMIT_S: Final = 2.0
 
 
 @asynccontextmanager
@@ -145,11 +147,15 @@ async def _renew_server(socket: Any, guard: AsyncioAuthenticator, keys: Path) ->
         raise InputError(f"a key cannot be read: {error}", where=str(keys)) from None
     address = socket.last_endpoint.decode()
     socket.unbind(address)
+    complaints = WarningLog(_LOG)
+    begun_s = time.monotonic()
     while True:
         try:
             socket.bind(address)
-        except zmq.ZMQError:
+        except zmq.ZMQError as error:
             # The former listener ends in another thread.
+            if time.monotonic() > begun_s + _BIND_LIMIT_S:
+                complaints.add(f"{address} cannot be bound again: {error}")
             await asyncio.sleep(_BIND_S)
         else:
             return

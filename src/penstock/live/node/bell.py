@@ -20,9 +20,10 @@ from pathlib import Path
 from typing import Final, Self
 
 from penstock.errors import InputError, UnavailableError
-from penstock.live.node.budgets import Spending, TokenBucket, is_exempt
+from penstock.live.node.budgets import Spending, TokenBucket
 from penstock.live.node.page_layout import lease_end_ns
 from penstock.live.node.shared_file import SharedFile, SharedFileError
+from penstock.live.wire.identity import is_operator
 
 __all__ = ["MAGIC", "SIZE", "SLOTS", "VERSION", "Bell", "BellWords"]
 
@@ -61,7 +62,7 @@ class Bell:
         """Slot -> key of the job whose page has this slot."""
         self.is_damaged = False
         """True if the file cannot be used any more."""
-        self.posts = None if is_exempt(user) else TokenBucket.of(Spending.POSTS)
+        self.posts = None if is_operator(user) else TokenBucket.of(Spending.POSTS)
         """The budget of its user for posts; None: no limit."""
         self.late_posts = 0
         """How often posts were noticed late. The thread counts them."""

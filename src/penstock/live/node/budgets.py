@@ -3,24 +3,24 @@
 
 The budget is asked before anything is spent on a request: a new connection, a message,
 a post, a look at a page, a process to watch. What one user takes too much of is delayed
-or refused for this user only. Root and the user who runs the daemon have
-no budget. A user can use up at most a quarter of the daemon's descriptors, all users
-together three quarters: the rest is the daemon's own and root's.
+or refused for this user only. Operators have no budget. A user can use up at most a
+quarter of the daemon's descriptors, all users together three quarters: the rest is the
+daemon's own and root's.
 
 Nothing here reads a clock: times are passed in, in seconds.
 """
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from enum import StrEnum
 from math import inf
 from typing import Final
 
+from penstock.live.wire.identity import is_operator
 from penstock.live.wire.messages import ThrottledUser
 
-__all__ = ["Budgets", "Holding", "Spending", "TokenBucket", "is_exempt"]
+__all__ = ["Budgets", "Holding", "Spending", "TokenBucket"]
 
 #: How long a user is called throttled after the last refusal or delay (s).
 _SHOWN_S: Final = 60.0
@@ -55,11 +55,6 @@ _MOST: Final = {
     Holding.PROCESSES: 4096,
     Holding.JOBS: 1000,
 }
-
-
-def is_exempt(user: int) -> bool:
-    """Return True if a user has no budget: root, and who runs this process."""
-    return user in (0, os.geteuid())
 
 
 class TokenBucket:
@@ -150,7 +145,7 @@ class Budgets:
 
     def take(self, user: int, what: Spending, now_s: float) -> bool:
         """Let a user spend one unit; return False if that is too much."""
-        if is_exempt(user) or self._bucket(user, what).take(now_s):
+        if is_operator(user) or self._bucket(user, what).take(now_s):
             return True
         self.refuse(user, what, now_s)
         return False
@@ -159,7 +154,7 @@ class Budgets:
         self, user: int, what: Spending, now_s: float, amount: float = 1.0
     ) -> float:
         """Let a user spend `amount`; return how long to wait for it (s)."""
-        if is_exempt(user):
+        if is_operator(user):
             return 0.0
         wait_s = self._bucket(user, what).spend(now_s, amount)
         if wait_s:
@@ -168,11 +163,11 @@ class Budgets:
 
     def debt_s(self, user: int, what: Spending, now_s: float) -> float:
         """Return how long a user has to wait who has spent too much; else 0 (s)."""
-        return 0.0 if is_exempt(user) else self._bucket(user, what).debt_s(now_s)
+        return 0.0 if is_operator(user) else self._bucket(user, what).debt_s(now_s)
 
     def may_hold(self, user: int, what: Holding, now_s: float) -> bool:
         """Return False, and note it, if one more would be too much for a user."""
-        if is_exempt(user):
+        if is_operator(user):
             return True
         held = self._of(user).held
         if (

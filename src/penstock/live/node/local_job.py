@@ -25,7 +25,6 @@ import msgspec
 
 from penstock.errors import InputError
 from penstock.live.node.backing import ClaimedBytes
-from penstock.live.node.budgets import is_exempt
 from penstock.live.node.bypass import ROUNDING_BYTES, WrittenBytes
 from penstock.live.node.in_flight import IN_FLIGHT_S, CallsInFlight
 from penstock.live.node.page import (
@@ -38,11 +37,11 @@ from penstock.live.node.page import (
     Staged,
 )
 from penstock.live.node.shared_file import SharedFileError
-from penstock.live.staging.cgroups import parse_start_ticks
 from penstock.live.staging.drainers import Drainer, Leftover
+from penstock.live.wire.identity import is_operator, process_start_ticks
 from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
 
-__all__ = ["JobNote", "LocalJob", "find_bypass", "process_start_ticks"]
+__all__ = ["JobNote", "LocalJob", "find_bypass"]
 
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
@@ -77,15 +76,6 @@ class JobNote(msgspec.Struct):
     """Process id -> start of the process (clock ticks after boot)."""
     storage: str = ""
     """Name of the file system of its folder: see `file_system`."""
-
-
-def process_start_ticks(pid: int) -> int | None:
-    """Return the start of a process (clock ticks after boot); None if it has ended."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return parse_start_ticks(text)
 
 
 class LocalJob:
@@ -338,7 +328,7 @@ class LocalJob:
         # Before the kernel is asked: what is claimed later is not judged yet.
         claimed_bytes, ends = self._claimed_bytes, self._ends
         self._kernel_bytes = self._written.measure(processes, most)
-        if not is_exempt(self.note.user):
+        if not is_operator(self.note.user):
             has_ends = ends != self._checked_ends
             certain = bool(processes) and self._written.is_complete and not has_ends
             self._claims.check(
@@ -395,7 +385,7 @@ def find_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> list[str]:
     found = []
     for job, processes in jobs:
         user = job.note.user
-        most = inf if is_exempt(user) else _MOST_MEASURED / jobs_of[user]
+        most = inf if is_operator(user) else _MOST_MEASURED / jobs_of[user]
         if job.measure_bypass(processes, max(most, len(processes))):
             found.append(job.key)
     return found

@@ -13,7 +13,7 @@ from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
 
 from penstock.live.node.budgets import Budgets, Holding
-from penstock.live.node.local_job import process_start_ticks
+from penstock.live.wire.identity import process_start_ticks
 
 __all__ = ["WatchedProcesses"]
 

@@ -19,8 +19,9 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from penstock.errors import UnavailableError
+from penstock.live.wire.identity import parse_start_ticks
 
-__all__ = ["cgroup_files", "open_cgroups", "parse_start_ticks"]
+__all__ = ["cgroup_files", "open_cgroups"]
 
 _REMEDY: Final = "its programs drain by themselves, and the agent after their end"
 
@@ -77,16 +78,6 @@ def _open_all(paths: list[Path]) -> list[int]:
 # --- A process ------------------------------------------------------------------------
 
 
-def parse_start_ticks(text: str) -> int | None:
-    """Return the start of a process (clock ticks after boot); None if it has ended.
-
-    `text` is the content of ``/proc/PID/stat``.
-    """
-    # The second field, the name in brackets, may contain blanks and brackets.
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
-
-
 def _cgroups_of(pid: int, start: int, user: int) -> str | None:
     """Return ``/proc/PID/cgroup``; None unless it is this process of this user."""
     with suppress(OSError), ExitStack() as stack:
@@ -95,16 +86,20 @@ def _cgroups_of(pid: int, start: int, user: int) -> str | None:
         folder = os.open(f"/proc/{pid}", flags)
         stack.callback(os.close, folder)
         is_same = parse_start_ticks(_read(folder, "stat")) == start
-        if is_same and _effective_user(_read(folder, "status")) == user:
+        if is_same and _users(_read(folder, "status")) == {user}:
             return _read(folder, "cgroup")
     return None
 
 
-def _effective_user(status: str) -> int | None:
+def _users(status: str) -> set[int]:
+    """Return the user ids of a process: real, effective, saved and of the file system.
+
+    A service of root may have the effective one of a user for a while.
+    """
     for line in status.splitlines():
         if line.startswith("Uid:"):
-            return int(line.split()[2])
-    return None
+            return {int(word) for word in line.split()[1:]}
+    return set()
 
 
 def _read(folder: int, name: str) -> str:

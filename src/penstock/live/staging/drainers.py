@@ -29,7 +29,7 @@ from typing import Final
 from penstock.errors import PenstockError, UnavailableError
 from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
-from penstock.live.staging.journal import drained_so_far, named_writers
+from penstock.live.staging.journal import drained_so_far, journal_paths, named_writers
 from penstock.live.wire.frames import WarningLog
 
 __all__ = ["MEMORY", "Drainer", "Leftover", "Sweeper", "drain_beside", "left_behind"]
@@ -215,12 +215,12 @@ def _owner(folder: Path) -> int:
 
 
 def _has_journals(folder: Path) -> bool:
-    return any(folder.glob("*.journal"))
+    return any(True for _ in journal_paths(folder))
 
 
 def _progress(folder: Path) -> dict[str, int]:
     """Return the bytes drained so far, by name of the journal."""
-    return {path.name: drained_so_far(path) for path in folder.glob("*.journal")}
+    return {path.name: drained_so_far(path) for path in journal_paths(folder)}
 
 
 class Sweeper:

@@ -36,6 +36,7 @@ __all__ = [
     "Journal",
     "Lock",
     "drained_so_far",
+    "journal_paths",
     "named_writers",
 ]
 
@@ -54,6 +55,8 @@ FAILED: Final = ".failed"
 _MOST_ERRORS: Final = 4095
 #: `named_writers` looks at no more journals than this.
 _MOST_JOURNALS: Final = 100
+#: `journal_paths` looks at no more files than this.
+_MOST_FILES: Final = 100_000
 _OPEN_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -292,6 +295,17 @@ class Journal:
         return int(head.length)
 
 
+def journal_paths(folder: Path) -> Iterator[Path]:
+    """Yield the journals in a folder of any owner, who may have filled it with files.
+
+    Nothing if the folder cannot be read.
+    """
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, _MOST_FILES):
+            if entry.name.endswith(".journal"):
+                yield folder / entry.name
+
+
 def drained_so_far(path: Path) -> int:
     """Return the data that drains of a journal have written, for any owner (bytes).
 
@@ -315,7 +329,7 @@ def named_writers(folder: Path, page: tuple[int, int]) -> dict[int, int]:
         Device and inode of the page of the job.
     """
     writers = {}
-    for path in islice(folder.glob("*.journal"), _MOST_JOURNALS):
+    for path in islice(journal_paths(folder), _MOST_JOURNALS):
         with suppress(OSError, ValueError):
             header = _read_header(path)
             if (*header.page,) == page:
@@ -326,7 +340,9 @@ def named_writers(folder: Path, page: tuple[int, int]) -> dict[int, int]:
 def _read_header(path: Path) -> _Header:
     """Return the header of a journal of any owner.
 
-    Raise `ValueError` if the file is too short.
+    Raise `ValueError` if it is too short, or a pipe or a device.
     """
     with open(path, "rb", opener=lambda name, _: os.open(name, _OPEN_FLAGS)) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("not a regular file")
         return _Header.from_buffer_copy(file.read(HEADER_BYTES))

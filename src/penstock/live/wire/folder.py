@@ -12,7 +12,8 @@ answer yet is starting: `is_locked` tells that to those who look for a daemon.
 
 A daemon is temporary if it stops by itself, as the one that ``penstock run`` starts. It
 gives way to one that is not: it is asked to stop, and its jobs continue under the new
-one. The lock file holds the process and the word "temporary" until the daemon ends.
+one. Until it ends, the lock file holds its process id, the start of the process and the
+word "temporary".
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.wire.identity import is_operator, process_start_ticks
 
 __all__ = ["is_locked", "locked_folder", "own_folder"]
 
@@ -125,29 +127,34 @@ def locked_folder(home: Path, *, temporary: bool) -> Iterator[None]:
         ) from None
     try:
         _wait_for_lock(descriptor, home, temporary=temporary)
-        _write_holder(descriptor, f"{os.getpid()} {_TEMPORARY if temporary else ''}")
+        pid = os.getpid()
+        holder = f"{pid} {process_start_ticks(pid)} {_TEMPORARY}"
+        _write(descriptor, holder if temporary else "")
         try:
             yield
         finally:
-            # Later, another process may have the number of this one.
-            _write_holder(descriptor, "")
+            _write(descriptor, "")
     finally:
         os.close(descriptor)
 
 
-def _write_holder(descriptor: int, text: str) -> None:
+def _write(descriptor: int, text: str) -> None:
     with suppress(OSError):  # a full disk: this daemon will not give way
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)
 
 
 def is_locked(home: Path) -> bool:
-    """Return True if a daemon has locked this folder."""
+    """Return True if a daemon of this user or of root has locked this folder."""
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
-        descriptor = os.open(home / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(home / _LOCK, flags)
     except OSError:
         return False
     try:
+        if not is_operator(os.fstat(descriptor).st_uid):
+            # Another user has made the folder; do not wait for what never answers.
+            return False
         answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _lock_of(fcntl.F_WRLCK))
     except OSError:
         return False
@@ -188,11 +195,16 @@ def _try_lock(descriptor: int) -> bool:
 
 def _stop_temporary(descriptor: int) -> bool:
     """Ask a temporary daemon that holds the lock to stop; False if it is not one."""
-    text = os.pread(descriptor, 64, 0).decode(errors="replace")
-    process, _, kind = text.partition(" ")
-    if kind != _TEMPORARY or not process.isdecimal():
+    words = os.pread(descriptor, 64, 0).decode(errors="replace").split()
+    if len(words) != 3 or words[2] != _TEMPORARY or not words[0].isdecimal():
         return False
     # A process that has ended meanwhile has released the lock.
     with suppress(OSError):
-        os.kill(int(process), signal.SIGTERM)
+        process = os.pidfd_open(int(words[0]))
+        try:
+            # Another process may have this number now.
+            if words[1] == str(process_start_ticks(int(words[0]))):
+                signal.pidfd_send_signal(process, signal.SIGTERM)
+        finally:
+            os.close(process)
     return True

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from penstock.errors import InputError, UnavailableError, plain_mismatch
 from penstock.live.settings import Settings
 from penstock.live.wire.folder import is_locked
+from penstock.live.wire.identity import is_operator
 from penstock.live.wire.messages import (
     FROM_PROGRAM,
     REPLY,
@@ -107,8 +108,8 @@ class Peer:
 
     @property
     def is_trusted(self) -> bool:
-        """True if it runs as root or as the user who runs this process."""
-        return self.user in (0, os.geteuid())
+        """True if it runs as an operator."""
+        return is_operator(self.user)
 
 
 def frame(message: Message) -> bytes:
@@ -178,6 +179,11 @@ class Client:
     """
 
     def __init__(self, path: Path, limit_s: float = 5.0) -> None:
+        # Anybody can make the folder of this user in /tmp first, but only root in /run.
+        is_own = os.geteuid() != 0 and path.parent == Settings().home
+        if is_own and _is_of_stranger(path.parent):
+            # It may never answer: do not wait for it.
+            raise _stranger_error(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(limit_s)
         try:
@@ -190,22 +196,10 @@ class Client:
                 where=str(path),
                 remedy="start one with penstock serve, or check --folder",
             ) from None
-        if self._is_of_stranger(path):
+        if is_own and not Peer.of(self._socket).is_trusted:
             self._socket.close()
-            raise UnavailableError(
-                "the penstock that answers belongs to another user",
-                where=str(path),
-                remedy="give another --folder",
-            )
+            raise _stranger_error(path)
         self._stream = self._socket.makefile("rb")
-
-    def _is_of_stranger(self, path: Path) -> bool:
-        """Return True if another user serves the socket in this user's own folder.
-
-        Anybody can make that folder in /tmp first, but only root in /run.
-        """
-        is_own = os.geteuid() != 0 and path.parent == Settings().home
-        return is_own and not Peer.of(self._socket).is_trusted
 
     def _try_to_connect(self, path: Path) -> bool:
         """Connect to a socket that need not exist; return False if it fails."""
@@ -281,6 +275,22 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _is_of_stranger(folder: Path) -> bool:
+    """Return True if a folder, or a link of its name, belongs to another user."""
+    try:
+        return not is_operator(folder.lstat().st_uid)
+    except OSError:
+        return False
+
+
+def _stranger_error(path: Path) -> UnavailableError:
+    return UnavailableError(
+        "the penstock there belongs to another user",
+        where=str(path),
+        remedy="give another --folder",
+    )
 
 
 def connect(

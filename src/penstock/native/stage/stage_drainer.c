@@ -208,10 +208,10 @@ void stage_confine_drainer(void)
 {
     if (secure_getenv("PENSTOCK_DRAIN") == NULL)
         return;
-    if (!join_cgroups() || !become_user())
+    if (!join_cgroups() || !become_user() ||
+        raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) != 0 ||
+        raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0) != 0)
         raw_call(SYS_exit_group, 1, 0, 0, 0, 0, 0);
-    raw_call(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0);
-    raw_call(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
 }
 
 /* Read DEVICE:INODE; without the variable: 0, any page. */

@@ -13,7 +13,12 @@ from rich.console import Console
 
 from penstock.cli.live import ctl
 from penstock.cli.live.top import _frame
-from penstock.live.wire.messages import JobStatus, StatusDocument, StorageStatus
+from penstock.live.wire.messages import (
+    JobStatus,
+    StatusDocument,
+    StorageStatus,
+    ThrottledUser,
+)
 
 NAMES = ("climate-atmosphere", "climate-ocean")
 
@@ -126,3 +131,17 @@ def test_a_learnt_bandwidth_has_two_digits(learns: bool, words: str) -> None:
         "control", "fcfs", 106.6e6, None, ["n"], 1, [], [], [storage]
     )
     assert words in shown(status, 80)
+
+
+def test_users_who_take_too_much_are_named_with_the_reason() -> None:
+    status = StatusDocument("control", "fcfs", 2e9, None, ["n"], 1, [], [])
+    assert "throttled" not in shown(status, 100)
+    users = [ThrottledUser(user, "too many posts", 2, 9.0, "n") for user in range(5)]
+    users[4] = replace(users[4], age_s=1.0)
+    lines = shown(replace(status, throttled=users), 100).splitlines()
+    assert [row for row in lines if "throttled" in row] == [
+        "throttled: user 4 on n: too many posts (2 times, last 1 s ago)",
+        "throttled: user 0 on n: too many posts (2 times, last 9 s ago)",
+        "throttled: user 1 on n: too many posts (2 times, last 9 s ago)",
+        "throttled: 2 more: penstock ctl status shows all",
+    ]

@@ -375,7 +375,7 @@ def test_a_controller_that_does_not_answer(
 def test_a_user_may_not_have_too_many_jobs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budgets, "is_exempt", lambda _: False)
+    monkeypatch.setattr(budgets, "is_operator", lambda _: False)
     monkeypatch.setitem(budgets._MOST, Holding.JOBS, 2)
 
     async def act(rig: AgentRig) -> None:

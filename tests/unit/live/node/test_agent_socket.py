@@ -182,7 +182,7 @@ def test_other_users_are_answered_only_if_all_users_are_served(
 def test_a_user_has_a_limited_number_of_connections(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(budgets, "is_exempt", lambda _: False)
+    monkeypatch.setattr(budgets, "is_operator", lambda _: False)
     monkeypatch.setitem(budgets._MOST, Holding.CONNECTIONS, 2)
 
     async def act(clients: Clients) -> None:

@@ -175,7 +175,7 @@ def test_a_bell_that_cannot_be_replaced_is_a_problem_and_no_error(
 def test_a_user_whose_last_job_leaves_keeps_the_debt_of_posts(
     bells: Bells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("penstock.live.node.bell.is_exempt", lambda _: False)
+    monkeypatch.setattr("penstock.live.node.bell.is_operator", lambda _: False)
     bell = bells.get(ME, GROUP)
     slot = bell.take_slot("0:a")
     now_s = time.monotonic()

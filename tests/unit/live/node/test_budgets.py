@@ -15,7 +15,6 @@ from penstock.live.node.budgets import (
     Holding,
     Spending,
     TokenBucket,
-    is_exempt,
 )
 
 A, B = 65_001, 65_002
@@ -73,7 +72,6 @@ def test_one_user_cannot_spend_the_budget_of_another() -> None:
 def test_root_and_the_user_of_the_daemon_have_no_budget() -> None:
     budgets = Budgets(0)
     for user in (0, os.geteuid()):
-        assert is_exempt(user)
         assert all(budgets.take(user, Spending.POSTS, 0.0) for _ in range(5000))
         assert budgets.hold(user, Holding.PROCESSES, 0.0)
         assert budgets.spend(user, Spending.MESSAGES, 0.0, 1e9) == 0.0

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import subprocess
 import sys
@@ -16,11 +15,12 @@ import pytest
 
 from penstock.live.node import local_job
 from penstock.live.node.bypass import ROUNDING_BYTES
-from penstock.live.node.local_job import JobNote, LocalJob, process_start_ticks
+from penstock.live.node.local_job import JobNote, LocalJob
 from penstock.live.node.page import IoClass, Mode, Page
 from penstock.live.node.shim import shim_environment
 from penstock.live.staging.drainers import Leftover
 from penstock.live.staging.rules import Staging
+from penstock.live.wire.identity import process_start_ticks
 from penstock.live.wire.messages import AgentConfig, JobJoined
 from support.waiting import until
 
@@ -323,24 +323,6 @@ def test_closing_removes_the_limit(job: LocalJob, tmp_path: Path) -> None:
     other.close()
 
 
-def test_when_a_process_was_started() -> None:
-    assert process_start_ticks(os.getpid()) == process_start_ticks(os.getpid())
-    with subprocess.Popen(["true"]) as process:
-        until(lambda: process_start_ticks(process.pid) is None)
-    assert process_start_ticks(process.pid) is None
-
-
-def test_without_free_descriptors_a_process_is_not_taken_for_ended(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def exhausted(path: Path) -> str:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
-
-    monkeypatch.setattr(Path, "read_text", exhausted)
-    with pytest.raises(OSError, match="Too many open files"):
-        process_start_ticks(os.getpid())
-
-
 def test_a_process_with_the_number_of_one_that_has_ended_stays(job: LocalJob) -> None:
     job.add(os.getpid())
     start = process_start_ticks(os.getpid())
@@ -359,7 +341,7 @@ def test_ends_of_processes_make_no_false_claim_true(
         job.remove(1, None)  # in the middle of the measurement
         return 0
 
-    monkeypatch.setattr(local_job, "is_exempt", lambda _: False)
+    monkeypatch.setattr(local_job, "is_operator", lambda _: False)
     monkeypatch.setattr(job._written, "measure", measure)
     job._claimed_bytes = 50e6
     job.measure_bypass([os.getpid()])

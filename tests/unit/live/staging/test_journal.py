@@ -169,6 +169,7 @@ def test_the_journals_of_a_job_name_their_writers(made: HandMadeJournal) -> None
     made.change(process=17, started=1234, page=(5, 6))
     (made.folder / "3-4.journal").write_bytes(bytes(made.header)[:-1])
     (made.folder / "5-6.journal").symlink_to(made.path)
+    os.mkfifo(made.folder / "7-8.journal")
     assert named_writers(made.folder, (5, 6)) == {17: 1234}
     assert named_writers(made.folder, (5, 7)) == {}
     assert named_writers(made.folder / "absent", (5, 6)) == {}

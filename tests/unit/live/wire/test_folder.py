@@ -14,6 +14,7 @@ import pytest
 from penstock.errors import InputError, UnavailableError
 from penstock.live.wire import folder
 from penstock.live.wire.folder import is_locked, locked_folder, own_folder
+from penstock.live.wire.identity import process_start_ticks
 
 
 def test_a_folder_is_made_for_the_user_alone(tmp_path: Path) -> None:
@@ -66,18 +67,29 @@ def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_daemon_that_has_ended_is_not_in_the_lock_file(tmp_path: Path) -> None:
-    """Its number may be that of another process later."""
     with locked_folder(tmp_path, temporary=True):
-        assert (tmp_path / "lock").read_text() == f"{os.getpid()} temporary"
+        start = process_start_ticks(os.getpid())
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()} {start} temporary"
     assert not (tmp_path / "lock").read_text()
+    (tmp_path / "lock").write_text("5 7 temporary")  # of one that was killed
+    with locked_folder(tmp_path, temporary=False):
+        assert not (tmp_path / "lock").read_text()
+
+
+def signals_to_holder(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list to which the signals are added instead of being sent."""
+    signals: list[int] = []
+    monkeypatch.setattr(
+        signal, "pidfd_send_signal", lambda _, number: signals.append(number)
+    )
+    monkeypatch.setattr(folder, "_GIVE_WAY_S", 0.1)
+    return signals
 
 
 def test_a_temporary_daemon_is_asked_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    signals: list[int] = []
-    monkeypatch.setattr(os, "kill", lambda _pid, number: signals.append(number))
-    monkeypatch.setattr(folder, "_GIVE_WAY_S", 0.1)
+    signals = signals_to_holder(monkeypatch)
     with (
         locked_folder(tmp_path, temporary=True),
         pytest.raises(UnavailableError),
@@ -85,6 +97,17 @@ def test_a_temporary_daemon_is_asked_once(
     ):
         pass
     assert signals == [signal.SIGTERM]
+
+
+def test_another_process_with_the_number_of_the_holder_gets_no_signal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals = signals_to_holder(monkeypatch)
+    with locked_folder(tmp_path, temporary=True):
+        (tmp_path / "lock").write_text(f"{os.getpid()} 7 temporary")
+        with pytest.raises(UnavailableError), locked_folder(tmp_path, temporary=False):
+            pass
+    assert signals == []
 
 
 def test_one_daemon_per_folder(tmp_path: Path) -> None:
@@ -106,6 +129,20 @@ def test_others_see_the_lock_without_taking_it(tmp_path: Path) -> None:
         assert is_locked(home)
         assert home.stat().st_mode & 0o777 == 0o700
     assert not is_locked(home)
+
+
+def test_a_lock_of_another_user_or_a_pipe_is_no_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another user can make the folder of this one first."""
+    with locked_folder(tmp_path, temporary=False):
+        monkeypatch.setattr(folder, "is_operator", lambda _: False)
+        assert not is_locked(tmp_path)
+    (tmp_path / "lock").unlink()
+    os.mkfifo(tmp_path / "lock")
+    assert not is_locked(tmp_path)
+    monkeypatch.undo()
+    assert not is_locked(tmp_path)
 
 
 #: Holds the lock as a temporary daemon until it is asked to stop.
