@@ -27,7 +27,8 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     only.add_argument(
         "--make-keys",
         metavar="FOLDER",
-        help="create keys for controller and agents in FOLDER, and exit",
+        help="create keys for controller and agents in FOLDER (with --node: for that "
+        "node), and exit",
     )
     only.add_argument(
         "--make-slurm",
@@ -48,7 +49,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.make_keys:
         from penstock.live.wire.curve import make_keys
 
-        make_keys(arguments.make_keys)
+        make_keys(arguments.make_keys, settings.node)
         return 0
     if arguments.make_slurm:
         from penstock.live.node.slurm import make_scripts

@@ -35,6 +35,7 @@ from penstock.live.settings import Settings
 from penstock.live.wire.curve import (
     KEYS_S,
     KeyWatch,
+    TrustedKeys,
     attach,
     prepare_client,
     prepare_server,
@@ -76,7 +77,8 @@ async def listen(
         guard = AsyncioAuthenticator(context)
         guard.start()
         stack.callback(guard.stop)
-        guard.configure_curve(domain="*", location=str(keys))
+        trusted = TrustedKeys(keys)
+        guard.configure_curve_callback(credentials_provider=trusted)
         socket = context.socket(zmq.ROUTER)
         prepare_server(socket, keys)
         socket.router_handover = True
@@ -84,9 +86,9 @@ async def listen(
         control_loop.remote = lambda agent, message: _send(socket, message, agent)
         mount_credits = MountCredits(secrets.token_hex(8))
         for each in (
-            _receive_from_agents(socket, control_loop, mount_credits),
+            _receive_from_agents(socket, trusted, control_loop, mount_credits),
             _send_credit(socket, mount_credits),
-            _follow_keys(keys, partial(_renew_server, socket, guard, keys)),
+            _follow_keys(keys, partial(_renew_server, socket, trusted, keys)),
         ):
             stack.push_async_callback(_cancel, asyncio.create_task(each))
         stack.callback(setattr, control_loop, "remote", None)
@@ -134,17 +136,14 @@ async def _follow_keys(keys: Path, renew: Callable[[], Awaitable[None]]) -> None
             _LOG.info("the new keys in %s are used", keys)
 
 
-async def _renew_server(socket: Any, guard: AsyncioAuthenticator, keys: Path) -> None:
+async def _renew_server(socket: Any, trusted: TrustedKeys, keys: Path) -> None:
     """Bind the socket of the controller again, with the keys in the folder now.
 
     This ends the connections of all agents and mounts; they connect again. Raise
     `InputError` if the keys cannot be used; then nothing has changed.
     """
     prepare_server(socket, keys)
-    try:
-        guard.configure_curve(domain="*", location=str(keys))
-    except (OSError, ValueError) as error:
-        raise InputError(f"a key cannot be read: {error}", where=str(keys)) from None
+    trusted.load()
     address = socket.last_endpoint.decode()
     socket.unbind(address)
     complaints = WarningLog(_LOG)
@@ -162,12 +161,19 @@ async def _renew_server(socket: Any, guard: AsyncioAuthenticator, keys: Path) ->
 
 
 async def _receive_from_agents(
-    socket: Any, control_loop: ControlLoop, mount_credits: MountCredits
+    socket: Any,
+    trusted: TrustedKeys,
+    control_loop: ControlLoop,
+    mount_credits: MountCredits,
 ) -> None:
     warnings = WarningLog(_LOG)
     while True:
-        identity, *parts = await socket.recv_multipart()
-        agent = identity.decode(errors="replace")
+        identity, *parts = await socket.recv_multipart(copy=False)
+        agent = identity.bytes.decode(errors="replace")
+        # pyzmq's authenticator makes the key of a peer its user id.
+        if not trusted.may_speak_for(parts[0].get("User-Id"), _node_of(agent)):
+            warnings.add(f"{agent!r} has the key of another node, and is ignored")
+            continue
         if agent in control_loop.links:
             warnings.add(
                 f"a second agent calls itself {agent!r}: its messages are ignored "
@@ -175,7 +181,7 @@ async def _receive_from_agents(
             )
             continue
         try:
-            message = FROM_AGENT(b"".join(parts))
+            message = FROM_AGENT(b"".join(part.bytes for part in parts))
         except MessageError as error:
             warnings.add(f"agent {agent!r}: {error}")
             continue
@@ -184,6 +190,12 @@ async def _receive_from_agents(
                 warnings.add(warning)
         else:
             control_loop.receive(agent, message)
+
+
+def _node_of(agent: str) -> str:
+    """Return the node of an agent, or of a mount: mount:NODE:RUN."""
+    words = agent.split(":")
+    return words[1] if words[0] == "mount" and len(words) > 1 else agent
 
 
 async def _send_credit(socket: Any, mount_credits: MountCredits) -> None:

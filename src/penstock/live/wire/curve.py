@@ -8,6 +8,10 @@ these accept only the controller that holds the controller's. Only their owner m
 the secret keys. Every connection has keys of its own, so that a message cannot be
 replayed on another one.
 
+A node can have keys of its own (``--node NAME``): the controller keeps ``NAME.key``, and
+the node has ``NAME.key_secret`` as its ``agent.key_secret``. Then no other node can speak
+for it (`TrustedKeys`).
+
 Keys can be replaced while daemons run: `KeyWatch` notices new files. Connections are
 then made anew, because a connection keeps the keys that it began with.
 """
@@ -15,6 +19,7 @@ then made anew, because a connection keeps the keys that it began with.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +33,7 @@ from penstock.live.wire.messages import LARGEST_BYTES
 __all__ = [
     "KEYS_S",
     "KeyWatch",
+    "TrustedKeys",
     "attach",
     "check_client",
     "make_keys",
@@ -41,15 +47,24 @@ KEYS_S: Final = 5.0
 
 _HEARTBEAT_MS: Final = 1000
 _SILENCE_MS: Final = 5000
+#: Names of the keys that are not those of one node.
+_SHARED: Final = ("controller", "agent")
+_NODE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _MAKE_KEYS: Final = "create keys with penstock serve --make-keys FOLDER"
 
 
-def make_keys(folder: str) -> None:
-    """Create the keys of a controller and of its agents in a folder."""
+def make_keys(folder: str, node: str = "") -> None:
+    """Create keys in a folder: of a controller and all its agents, or of one node."""
     path = Path(folder)
+    if node and (not _NODE.fullmatch(node) or node in _SHARED):
+        raise InputError(
+            f"{node!r} cannot be the name of a key file",
+            where="--node",
+            remedy="give letters, digits, dots, hyphens and underscores",
+        )
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in ("controller", "agent"):
+        for name in (node,) if node else _SHARED:
             if (path / f"{name}.key_secret").exists():
                 raise InputError(
                     "already contains keys",
@@ -67,6 +82,38 @@ def make_keys(folder: str) -> None:
             where=folder,
             remedy="choose a folder in which you can create files",
         ) from None
+
+
+class TrustedKeys:
+    """The public keys of agents and mounts in the folder of the controller.
+
+    Raise `InputError` if one cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.load()
+
+    def load(self) -> None:
+        """Read the keys again; if one cannot be read, those read before hold."""
+        paths = sorted(self._folder.glob("*.key"))
+        #: Public key -> the name of its file: that of a node, or "agent".
+        self._names = {
+            _key(path)[0]: path.stem for path in paths if path.stem != "controller"
+        }
+
+    def callback(self, domain: str, key: bytes) -> bool:
+        """Return True if a peer with this key may connect (called by pyzmq)."""
+        del domain
+        return key in self._names
+
+    def may_speak_for(self, key: str, node: str) -> bool:
+        """Return True if a peer with this key may speak for a node.
+
+        Only its own key may, if it has one; otherwise the key of all agents.
+        """
+        has_own = node in self._names.values()
+        return self._names.get(key.encode()) == (node if has_own else "agent")
 
 
 class KeyWatch:

@@ -27,6 +27,7 @@ from penstock.live.settings import Settings
 from penstock.live.wire.curve import make_keys, prepare_client, renew_client
 from penstock.live.wire.messages import (
     TO_MOUNT,
+    CounterReport,
     MountCredit,
     MountReport,
     MountUse,
@@ -47,7 +48,8 @@ def with_controller(
 ) -> SimpleNamespace:
     """Run `body` beside a controller; return the stand-in of its control loop."""
     keys = tmp_path / "keys"
-    make_keys(str(keys))
+    if not keys.exists():
+        make_keys(str(keys))
     address = ADDRESS.format(tmp_path / "socket")
     control_loop = SimpleNamespace(links={}, remote=None, received=[])
     control_loop.receive = lambda *message: control_loop.received.append(message)
@@ -110,6 +112,35 @@ def test_a_mount_with_other_keys_is_not_heard(tmp_path: Path) -> None:
             assert not await stranger.poll(0)
 
     with_controller(tmp_path, body)
+
+
+def test_a_node_cannot_speak_for_another_one(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = tmp_path / "keys"
+    make_keys(str(keys))
+    for node in ("n1", "n2"):
+        make_keys(str(keys), node)
+        own = tmp_path / node
+        own.mkdir()
+        shutil.copy(keys / f"{node}.key_secret", own / "agent.key_secret")
+        shutil.copy(keys / "controller.key", own)
+
+    async def body(context: zmq.asyncio.Context, address: str, keys: Path) -> None:
+        for folder, name in (
+            (tmp_path / "n2", "n1"),
+            (tmp_path / "n2", "mount:n1:a"),
+            (keys, "mount:n1:b"),
+        ):
+            with client(context, address, folder, name) as stranger:
+                await stranger.send(encode(CounterReport([], 0)))
+                await stranger.send(report(1))
+                await until_async(lambda: f"{name!r} has the key" in caplog.text)  # noqa: B023
+                assert not await stranger.poll(200)
+        with client(context, address, tmp_path / "n1", "mount:n1:r") as socket:
+            await until_credit(socket, count(1))
+
+    assert with_controller(tmp_path, body).received == []
 
 
 # --- New keys -------------------------------------------------------------------------

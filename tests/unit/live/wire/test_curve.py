@@ -11,6 +11,7 @@ import zmq
 from penstock.errors import InputError
 from penstock.live.wire.curve import (
     KeyWatch,
+    TrustedKeys,
     _key,
     _secret_key,
     attach,
@@ -30,6 +31,41 @@ def test_keys_are_made_once_and_for_their_owner_only(tmp_path: Path) -> None:
         assert len(private) == 40
     with pytest.raises(InputError, match="already contains keys"):
         make_keys(str(folder))
+
+
+@pytest.mark.parametrize("node", ["../n", "a/b", ".n", "agent", "controller", "n\n"])
+def test_names_of_nodes_that_cannot_be_names_of_files(
+    tmp_path: Path, node: str
+) -> None:
+    with pytest.raises(InputError, match="cannot be the name of a key file"):
+        make_keys(str(tmp_path), node)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_its_own_key_speaks_for_a_node_that_has_one(tmp_path: Path) -> None:
+    make_keys(str(tmp_path))
+    trusted = TrustedKeys(tmp_path)
+    for node in ("n1", "n2.cluster"):
+        make_keys(str(tmp_path), node)
+    names = ("agent", "controller", "n1", "n2.cluster")
+    keys = {name: _key(tmp_path / f"{name}.key")[0] for name in names}
+    assert [name for name in names if trusted.callback("", keys[name])] == ["agent"]
+    trusted.load()
+    assert not trusted.callback("", keys["controller"])
+    pairs = {
+        (name, node)
+        for name in names
+        for node in ("n1", "n2.cluster", "n3", "agent", "controller")
+        if trusted.may_speak_for(keys[name].decode(), node)
+    }
+    assert pairs == {
+        *(("n1", "n1"), ("n2.cluster", "n2.cluster"), ("agent", "n3")),
+        *(("agent", "agent"), ("agent", "controller")),
+    }
+    (tmp_path / "n3.key").touch()
+    with pytest.raises(InputError, match=r"n3\.key: is not a valid key file"):
+        trusted.load()
+    assert trusted.callback("", keys["n1"])
 
 
 def test_bad_keys(tmp_path: Path) -> None:
