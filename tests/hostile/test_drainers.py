@@ -181,7 +181,8 @@ def test_a_process_of_another_user_is_no_way_into_its_cgroup(job: AttackedJob) -
     """A journal, which its user can write, names the process that wrote it."""
     # A service of root acts for the user, as one that reads its files does.
     with subprocess.Popen(
-        ["sleep", "600"], preexec_fn=lambda: os.seteuid(USER)
+        ["sleep", "600"],
+        preexec_fn=lambda: os.seteuid(USER),  # noqa: PLW1509 - there is one thread
     ) as service:
         others = {pid: process_start_ticks(pid) or 0 for pid in (1, service.pid)}
         try:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import resource
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -122,7 +121,7 @@ class Agent:
         self._send = send
         self._journals = journals
         self._clock = clock
-        self.budgets = budgets or Budgets(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        self.budgets = budgets or Budgets.of_this_process()
         """What each user may take of the agent."""
         #: Who was over budget at the last heartbeat.
         self._throttled: list[ThrottledUser] = []

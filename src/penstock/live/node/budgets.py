@@ -12,11 +12,14 @@ Nothing here reads a clock: times are passed in, in seconds.
 
 from __future__ import annotations
 
+import resource
 from collections import Counter
+from collections.abc import Callable
 from enum import StrEnum
 from math import inf
 from typing import Final
 
+from penstock.live.wire.subordinates import SubordinateUsers
 from penstock.live.wire.identity import is_operator
 from penstock.live.wire.messages import ThrottledUser
 
@@ -126,16 +129,27 @@ class Budgets:
     ----------
     descriptors
         How many files the daemon can open.
+    owner_of
+        Returns the user whose budget a user id has; see `SubordinateUsers`.
     """
 
-    def __init__(self, descriptors: int) -> None:
+    def __init__(
+        self, descriptors: int, owner_of: Callable[[int], int] = lambda user: user
+    ) -> None:
+        self._owner_of = owner_of
         self._users: dict[int, _UserBudget] = {}
         self._held = 0
         self._most_held = descriptors * 3 // 4
         self._most_of_user = descriptors // 4
 
+    @classmethod
+    def of_this_process(cls) -> Budgets:
+        """Return budgets of the files that this process can open."""
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return cls(descriptors, SubordinateUsers().owner_of)
+
     def _of(self, user: int) -> _UserBudget:
-        return self._users.setdefault(user, _UserBudget())
+        return self._users.setdefault(self._owner_of(user), _UserBudget())
 
     def _bucket(self, user: int, what: Spending) -> TokenBucket:
         buckets = self._of(user).buckets
@@ -198,7 +212,8 @@ class Budgets:
 
     def held(self, user: int, what: Holding) -> int:
         """Return how many a user holds."""
-        return self._users[user].held[what] if user in self._users else 0
+        owner = self._owner_of(user)
+        return self._users[owner].held[what] if owner in self._users else 0
 
     def refuse(
         self, user: int, what: Spending | Holding, now_s: float, times: int = 1

@@ -8,9 +8,9 @@ these accept only the controller that holds the controller's. Only their owner m
 the secret keys. Every connection has keys of its own, so that a message cannot be
 replayed on another one.
 
-A node can have keys of its own (``--node NAME``): the controller keeps ``NAME.key``, and
-the node has ``NAME.key_secret`` as its ``agent.key_secret``. Then no other node can speak
-for it (`TrustedKeys`).
+A node can have keys of its own (``--node NAME``): the controller keeps ``NAME.key``,
+and the node has ``NAME.key_secret`` as its ``agent.key_secret``. Then no other node can
+speak for it (`TrustedKeys`).
 
 Keys can be replaced while daemons run: `KeyWatch` notices new files. Connections are
 then made anew, because a connection keeps the keys that it began with.

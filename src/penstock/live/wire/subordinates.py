@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: MIT
+"""User ids that belong to another user: ``/etc/subuid``.
+
+Containers of a user run under such ids, often 65,536 of them. Each looks like a user to
+the kernel, so that one person could have as many budgets.
+"""
+
+from __future__ import annotations
+
+import pwd
+from bisect import bisect
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from penstock.live.wire.identity import is_operator
+
+__all__ = ["SubordinateUsers"]
+
+_FILE: Final = Path("/etc/subuid")
+
+
+class _Range(NamedTuple):
+    """Consecutive user ids of one owner."""
+
+    first: int
+    count: int
+    owner: int
+
+
+class SubordinateUsers:
+    """The ranges of user ids in a file, read once.
+
+    Ids of operators are users like others: containers of root may be anybody's.
+    """
+
+    def __init__(self, path: Path = _FILE) -> None:
+        lines: list[str] = []
+        with suppress(OSError):
+            lines = path.read_text(errors="replace").splitlines()
+        ranges = (_range(line) for line in lines)
+        self._ranges = sorted(each for each in ranges if each is not None)
+
+    def owner_of(self, user: int) -> int:
+        """Return the user whom a user id belongs to: mostly itself."""
+        at = bisect(self._ranges, user, key=lambda each: each.first) - 1
+        if at < 0:
+            return user
+        found = self._ranges[at]
+        is_inside = user < found.first + found.count
+        return found.owner if is_inside and not is_operator(found.owner) else user
+
+
+def _range(line: str) -> _Range | None:
+    """Return the range of a line NAME:FIRST:COUNT; None if it is not one."""
+    with suppress(ValueError, KeyError):
+        name, first, count = line.split(":")
+        owner = int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid
+        return _Range(int(first), int(count), owner)
+    return None

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: MIT
+"""User ids that belong to another user."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.live.node.budgets import Budgets, Holding, Spending
+from penstock.live.wire.subordinates import SubordinateUsers
+
+ANN, BOB = 65_201, 65_202
+
+
+@pytest.fixture
+def users(tmp_path: Path) -> SubordinateUsers:
+    """Return the users of a file with two good lines, one of root, and bad ones."""
+    (tmp_path / "subuid").write_text(
+        f"{BOB}:300000:10\n{ANN}:200000:65536\nroot:100000:65536\n"
+        "# a comment\nno such user:1:2\nann:1\n7:x:y\n\n"
+    )
+    return SubordinateUsers(tmp_path / "subuid")
+
+
+def test_ids_in_a_range_belong_to_its_owner(users: SubordinateUsers) -> None:
+    assert {users.owner_of(user) for user in (200_000, 265_535)} == {ANN}
+    assert {users.owner_of(user) for user in (300_000, 300_009)} == {BOB}
+    for user in (0, 1, os.geteuid(), ANN, 199_999, 265_536, 300_010, 2**32 - 2):
+        assert users.owner_of(user) == user
+
+
+def test_containers_of_root_are_not_root(users: SubordinateUsers) -> None:
+    assert users.owner_of(100_001) == 100_001
+
+
+def test_without_a_file_everybody_is_its_own(tmp_path: Path) -> None:
+    assert SubordinateUsers(tmp_path / "absent").owner_of(ANN) == ANN
+
+
+def test_one_person_has_one_budget(users: SubordinateUsers) -> None:
+    budgets = Budgets(400, users.owner_of)
+    held = [budgets.hold(200_000 + n, Holding.PROCESSES, 0.0) for n in range(101)]
+    assert held == [True] * 100 + [False]
+    assert not budgets.may_hold(ANN, Holding.JOBS, 0.0)
+    assert budgets.held(200_007, Holding.PROCESSES) == 100
+    assert budgets.hold(BOB, Holding.JOBS, 0.0)
+    (throttled, _) = budgets.throttled(0.0)
+    assert throttled.user == ANN
+    budgets.release(200_000, Holding.PROCESSES)
+    assert budgets.hold(ANN, Holding.PROCESSES, 0.0)
+    while budgets.take(200_001, Spending.CONNECTS, 0.0):
+        pass
+    assert not budgets.take(200_002, Spending.CONNECTS, 0.0)
