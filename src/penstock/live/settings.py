@@ -53,7 +53,7 @@ _ENVIRONMENT: Final = "PENSTOCK_"
 _OTHER_VARIABLES: Final = (
     *("SETTINGS", "DISABLE", "TRACEBACK", "PAGE", "CONTROLLED"),
     *("STAGING", "STAGING_SIZE", "STAGING_WHEN", "STAGING_DURABLE", "STAGING_RULES"),
-    *("DRAIN", "DRAIN_OF", "DRAIN_NAMED"),
+    *("DRAIN", "DRAIN_CGROUPS", "DRAIN_OF", "DRAIN_USER", "DRAIN_NAMED"),
 )
 #: How near a name is to a known one if it is taken for a mistake; 1: equal.
 _NEAR: Final = 0.8

@@ -19,9 +19,9 @@ from enum import StrEnum
 from math import inf
 from typing import Final
 
-from penstock.live.wire.subordinates import SubordinateUsers
 from penstock.live.wire.identity import is_operator
 from penstock.live.wire.messages import ThrottledUser
+from penstock.live.wire.subordinates import SubordinateUsers
 
 __all__ = ["Budgets", "Holding", "Spending", "TokenBucket"]
 

@@ -24,7 +24,7 @@ class _Range(NamedTuple):
     """Consecutive user ids of one owner."""
 
     first: int
-    count: int
+    size: int
     owner: int
 
 
@@ -47,7 +47,7 @@ class SubordinateUsers:
         if at < 0:
             return user
         found = self._ranges[at]
-        is_inside = user < found.first + found.count
+        is_inside = user < found.first + found.size
         return found.owner if is_inside and not is_operator(found.owner) else user
 
 
