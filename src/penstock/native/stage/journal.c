@@ -167,7 +167,7 @@ static void fill_header(struct journal_header *header,
     header->device = file->device;
     header->inode = file->inode;
     header->birth_ns = file->birth_ns;
-    memcpy(header->path, file->path, JOURNAL_PATH_BYTES);
+    memcpy(header->path, file->path, strnlen(file->path, JOURNAL_PATH_BYTES - 1));
     header->magic = JOURNAL_MAGIC;
 }
 
@@ -263,7 +263,7 @@ static int examine(struct journal *journal)
     const struct journal_header *header = journal->header;
     journal->capacity = *(const volatile uint64_t *)&header->capacity;
     if (header->magic != JOURNAL_MAGIC || header->version != JOURNAL_VERSION ||
-        header->path[JOURNAL_PATH_BYTES - 1] != '\0' || !is_whole(journal))
+        memchr(header->path, '\0', JOURNAL_PATH_BYTES) == NULL || !is_whole(journal))
         return -EPROTO;
     return map_ring(journal);
 }
