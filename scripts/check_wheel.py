@@ -29,6 +29,7 @@ _BUILT = "penstock/native/built/"
 #: Files that every wheel has.
 _EXPECTED = {
     *("libpenstock.so", "libpenstock-mount.so", "LICENSE.libfuse"),
+    *("libbbio.a", "libbbio_posix.so", "bbio.h"),
     *("application", "microbenchmark", "plain", "stopwatch", "writer"),
 }
 

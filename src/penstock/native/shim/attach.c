@@ -9,8 +9,11 @@
  *
  * Nothing here waits. If the page is missing, of another size or version, or if the
  * program runs with other rights than its caller (AT_SECURE), there is no page and
- * every call passes through.
+ * every call passes through. The same holds for a second copy of the library in one
+ * process (libbbio_posix.so under `penstock run`): calls must not be charged or staged
+ * twice.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -47,6 +50,15 @@ static bool is_disabled(void)
         if (strcasecmp(value, NEGATIONS[n]) == 0)
             return false;
     return true;
+}
+
+/* Return true if another copy of the library comes first in the order of symbols. */
+static bool is_second_copy(void)
+{
+    Dl_info first, own;
+    void *symbol = dlsym(RTLD_DEFAULT, "penstock_phase_begin");
+    return symbol != NULL && dladdr(symbol, &first) != 0 &&
+           dladdr(&empty_page, &own) != 0 && first.dli_fbase != own.dli_fbase;
 }
 
 /* Map a regular file of exactly `size` bytes; NULL if that is not possible. */
@@ -142,7 +154,7 @@ __attribute__((constructor)) static void start_library(void)
     const char *path = secure_getenv("PENSTOCK_PAGE");
     identity_claim_table();
     pthread_atfork(NULL, NULL, begin_in_child);
-    if (!is_disabled()) {
+    if (!is_disabled() && !is_second_copy()) {
         identity_set_prefixes(secure_getenv("PENSTOCK_CONTROLLED"));
         attached_page = path != NULL ? attach(path) : NULL;
         if (attached_page != NULL)

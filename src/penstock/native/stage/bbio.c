@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT
  *
- * The interface of burst-buffer coordination (section IV-B) for programs. bbio.h finds
- * these functions by name, so that a program also runs without the library.
+ * The interface of burst-buffer coordination (section IV-B) inside the preload library.
+ * bbio/libbbio.c finds these functions by name, so that a program also runs without the
+ * library.
  */
 #include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
 
 #include "stage.h"
 
@@ -24,8 +27,11 @@ static int answer(int error)
 
 int penstock_bbio_init(const char *path, size_t size)
 {
+    char folder[PATH_MAX];
+    if (path != NULL && realpath(path, folder) == NULL)
+        return -1;
     stage_write_through_all();
-    int error = -stage_use(path, size);
+    int error = -stage_use(path != NULL ? folder : NULL, size);
     if (error == 0 && !LOAD(stage_enabled))
         error = stage_switch_on();
     if (error != 0)
@@ -38,7 +44,7 @@ int penstock_bbio_init(const char *path, size_t size)
 
 int penstock_bbio_enable(int fd)
 {
-    return answer((unsigned)fd < KNOWN_DESCRIPTORS ? stage_allow(fd) : EBADF);
+    return answer(stage_allow(fd));
 }
 
 int penstock_bbio_disable(int fd)
@@ -63,5 +69,5 @@ int penstock_bbio_finalize(void)
 
 int penstock_bbio_on_flush(int fd, stage_callback *callback)
 {
-    return answer(stage_notify(fd, callback) ? 0 : EINVAL);
+    return answer(stage_notify(fd, callback));
 }

@@ -26,6 +26,17 @@ static bool has_background_drain(void)
     return stage_settings.terms.durable && pace_drainer_is_alive();
 }
 
+/* Return true if the program wants to be called before the file is drained. */
+static bool has_callback(struct slot_ref ref)
+{
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
+        return false;
+    bool has = ref.slot->callback != NULL;
+    slot_unlock(&guard, ref);
+    return has;
+}
+
 int stage_flush(int fd)
 {
     struct slot_ref ref =
@@ -166,7 +177,9 @@ int stage_close(int fd)
         return 0;
     struct slot_ref ref = slot_ref_of_fd(fd);
     int error = 0;
-    if (ref.slot != NULL && !(has_background_drain() && leave_to_drainer(ref)))
+    /* A drainer cannot call the program. */
+    bool may_leave = ref.slot != NULL && has_background_drain() && !has_callback(ref);
+    if (ref.slot != NULL && !(may_leave && leave_to_drainer(ref)))
         error = drain_and_write_through(ref, false);
     STORE(slot_opened_here[fd], 0);
     STORE(slot_index_of_fd[fd], 0);
@@ -477,34 +490,53 @@ void stage_start(void)
 
 /* --- For bbio.c ----------------------------------------------------------------- */
 
+static bool is_open(int fd)
+{
+    return (unsigned)fd < KNOWN_DESCRIPTORS &&
+           raw_call(SYS_fcntl, fd, F_GETFD, 0, 0, 0, 0) >= 0;
+}
+
 int stage_allow(int fd)
 {
-    if (!stage_is_ready())
-        return 0;
-    note_opened(fd);
-    identity_forget(fd);
+    if (!is_open(fd))
+        return EBADF;
+    if (stage_is_ready() && note_opened(fd))
+        identity_forget(fd);
     return 0;
 }
 
-bool stage_notify(int fd, stage_callback *callback)
+/* Set the callback of a slot, unless its use has ended. */
+static void set_callback(struct slot_ref ref, int fd, stage_callback *callback)
 {
-    if (!stage_is_ready() || !identity_is_controlled(fd) ||
-        LOAD(descriptor_kinds[fd]) != KIND_STAGEABLE)
-        return false;
-    struct slot_ref ref = slot_ref_of_fd(fd);
-    if (ref.slot == NULL)
-        ref = slot_admit(fd);
     struct signal_guard guard;
-    if (ref.slot == NULL || !slot_lock(&guard, ref))
-        return false;
-    atomic_store(&slot_callback_of_fd[fd], callback);
+    if (!slot_lock(&guard, ref))
+        return;
+    _Atomic uint32_t *flags = &ref.slot->journal.header->flags;
     ref.slot->callback = callback;
     ref.slot->callback_fd = fd;
     if (callback != NULL)
-        atomic_fetch_or(&ref.slot->journal.header->flags, JOURNAL_CALLS_BACK);
+        atomic_fetch_or(flags, JOURNAL_CALLS_BACK);
     else
-        atomic_fetch_and(&ref.slot->journal.header->flags,
-                         ~(uint32_t)JOURNAL_CALLS_BACK);
+        atomic_fetch_and(flags, ~(uint32_t)JOURNAL_CALLS_BACK);
     slot_unlock(&guard, ref);
-    return true;
+}
+
+int stage_notify(int fd, stage_callback *callback)
+{
+    if (!stage_is_ready())
+        return EINVAL;
+    if (!is_open(fd))
+        return EBADF;
+    /* A file that is not staged now may be staged later: slot_admit looks here. */
+    identity_raise_highest_fd((unsigned)fd);
+    atomic_store(&slot_callback_of_fd[fd], callback);
+    if (!identity_is_controlled(fd) || LOAD(descriptor_kinds[fd]) != KIND_STAGEABLE)
+        return 0;
+    /* Stage it now: another descriptor of the file may be written first. */
+    struct slot_ref ref = slot_ref_of_fd(fd);
+    if (ref.slot == NULL && callback != NULL)
+        ref = slot_admit(fd);
+    if (ref.slot != NULL)
+        set_callback(ref, fd, callback);
+    return 0;
 }

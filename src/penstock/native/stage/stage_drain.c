@@ -52,17 +52,26 @@ int64_t drain_paced_step(struct slot_ref ref, uint64_t next)
     return moved;
 }
 
+/* True while this thread runs a function of the program. A drain that this function
+ * starts itself does not call it again: that would never end. */
+static _Thread_local bool in_callback;
+
 void drain_call_program(struct slot_ref ref)
 {
     struct signal_guard guard;
-    if (!slot_lock(&guard, ref))
+    if (in_callback || !slot_lock(&guard, ref))
         return;
     stage_callback *callback = ref.slot->callback;
     int fd = ref.slot->callback_fd;
     slot_unlock(&guard, ref);
     /* At the end of the program the callback may be unloaded. */
-    if (callback != NULL && !LOAD(stage_settings.finished))
-        callback(fd);
+    if (callback == NULL || LOAD(stage_settings.finished))
+        return;
+    int kept_errno = errno;
+    in_callback = true;
+    callback(fd);
+    in_callback = false;
+    errno = kept_errno;
 }
 
 /* Free the ring; -EAGAIN: another process drains. */
