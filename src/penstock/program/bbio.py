@@ -5,7 +5,7 @@ The calls are those of burst-buffer coordination (section IV-B). With the preloa
 library, a write goes to a journal first and is drained into its file later. These calls
 choose the folder of the journals, the files to stage, and the moment of draining. They
 are optional: ``penstock run --stage FOLDER`` stages the writes of any program. Without
-the preload library they do nothing. ``native/stage/bbio.h`` is the same for C and C++.
+the preload library they do nothing. ``native/bbio/bbio.h`` is the same for C and C++.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def init(path: str | Path | None = None, size: float | str = 0) -> None:
     Parameters
     ----------
     path
-        Absolute path of the journal folder; None: a folder in memory.
+        The journal folder, which must exist; None: a folder in memory.
     size
         Size of the journal of one file, in bytes or as text with a unit; 0: 256 MiB.
         A full journal is drained.
@@ -73,12 +73,17 @@ def finalize() -> None:
     _call("finalize")
 
 
-def on_flush(descriptor: int, callback: Callable[[int], None]) -> None:
-    """Call `callback(descriptor)` before every drain that writes data.
+def on_flush(descriptor: int, callback: Callable[[int], None] | None) -> None:
+    """Call `callback(descriptor)` before every drain that writes data; None: no more.
 
-    All files are drained at the exit of the interpreter, while it can still run the
-    callback.
+    A drain that the callback starts itself does not call it again. All files are
+    drained at the exit of the interpreter, while it can still run the callback.
+
+    Raises `OSError` if the descriptor is not open, or before staging has started.
     """
+    if callback is None:
+        _call("on_flush", ctypes.c_int(descriptor), _CALLBACK())
+        return
     c_callback = _CALLBACK(callback)
     # Never collected: the library may call it as long as the program runs.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(c_callback))

@@ -440,6 +440,35 @@ def test_a_program_with_a_flush_callback_drains_by_itself(
     assert (stage.folder / "asks").stat().st_size == 1000
 
 
+_CLOSES = """
+import os, sys
+from penstock import bbio
+calls = []
+fd, other = [os.open(name, os.O_WRONLY | os.O_CREAT) for name in ("asks", "other")]
+bbio.on_flush(fd, calls.append)
+os.write(fd, b"x" * 1000)
+os.write(other, b"x" * 1000)
+print("staged", flush=True)
+sys.stdin.read()
+os.close(fd)
+print(calls == [fd], flush=True)
+"""
+
+
+def test_close_does_not_leave_a_file_with_a_flush_callback_to_the_drainer(
+    stage: Stage, job: Job
+) -> None:
+    environment = stage.environment(page=job.page.path, durable="journal")
+    program = stage.start(*(sys.executable, "-c", _CLOSES), environment=environment)
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"staged\n"
+    with _draining(job.page, stage):
+        until(lambda: (stage.folder / "other").stat().st_size == 1000)
+        output, _ = program.communicate(timeout=LIMIT_S)
+    assert output == b"True\n"
+    assert (stage.folder / "asks").stat().st_size == 1000
+
+
 def test_callbacks_of_dead_programs_are_not_called(stage: Stage) -> None:
     program = stage.start(sys.executable, "-c", _ASKS)
     assert program.stdout is not None

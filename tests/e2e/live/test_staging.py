@@ -21,8 +21,7 @@ from penstock.live.node.page import IoClass, Page
 from penstock.live.staging.drain import JournalState, list_journals
 from penstock.live.staging.drainers import drain_beside
 from penstock.live.staging.journal import LAYOUT
-from penstock.native.files import SOURCES
-from support.jobs import Job, compiled
+from support.jobs import Job
 from support.stages import Stage
 from support.waiting import LIMIT_S, until
 
@@ -783,16 +782,6 @@ def test_without_the_library_the_interface_does_nothing(stage: Stage) -> None:
     )
     done = stage.run(sys.executable, "-c", code, environment=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-def test_the_interface_in_c(stage: Stage, tmp_path: Path) -> None:
-    program = compiled(tmp_path / "bbio", "bbio.c", (f"-I{SOURCES}/stage",))
-    assert stage.run(program, stage.journals, environment={}).stdout == b"0 5002\n"
-    (stage.folder / "a").unlink()
-    done = stage.run(program, stage.journals)
-    # Before BBIO_Flush, before BBIO_Disable, and before BBIO_Finalize.
-    assert done.stdout == b"3 5002\n"
-    assert (stage.folder / "a").read_bytes() == b"x" * 5000 + b"yz"
 
 
 def test_a_new_page_says_that_nothing_is_staged(tmp_path: Path) -> None:

@@ -124,6 +124,14 @@ def test_the_library_can_call_the_callback(library: FakeLibrary) -> None:
     assert called == [5]
 
 
+def test_none_removes_the_callback(library: FakeLibrary, at_exit: list[Any]) -> None:
+    bbio.on_flush(5, None)
+    ((name, (descriptor, callback)),) = library.calls
+    assert (name, descriptor) == ("on_flush", 5)
+    assert not callback  # a null pointer
+    assert at_exit == []
+
+
 @pytest.mark.usefixtures("library")
 def test_files_are_drained_once_at_the_exit(at_exit: list[Any]) -> None:
     """Not later: a callback needs the interpreter."""
