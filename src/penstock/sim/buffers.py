@@ -421,6 +421,8 @@ class _Simulation:
             phase_began_s=app.phase_began,
             phase_bytes=phase.volume,
             processes=writer.processes,
+            nodes=writer.nodes,
+            targets=self._orders[app.number].targets if self._orders else (),
             priority=writer.priority,
             staged_bytes=app.staged(self._now),
             is_blocked=app.syncing > 0 or is_full,

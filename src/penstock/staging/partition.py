@@ -8,30 +8,42 @@ section III-B.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Final
 
 from penstock.errors import InputError
 from penstock.registry import Parameter
 from penstock.staging.situation import Situation
 
-__all__ = ["BY_PARAMETER", "halved", "parts", "proportional", "weights"]
+__all__ = [
+    "BY_PARAMETER",
+    "check_enough",
+    "halved",
+    "parts",
+    "proportional",
+    "weights",
+]
 
-_BY: Final = ("data", "processes")
+_BY: Final = ("data", "processes", "nodes")
 BY_PARAMETER: Final = Parameter(
     "by", "what the parts are proportional to", "data", choices=_BY
 )
 
 
 def weights(situation: Situation, sharers: Sequence[int], by: str) -> list[float]:
-    """Return the weight of every sharer: its data (bytes) or its processes.
+    """Return the weight of every sharer: its data (bytes), its processes or its nodes.
 
-    All weights are 1 if no data volume is known.
+    A volume that is not known counts as the mean of those that are; if none is known,
+    all weights are 1.
     """
     applications = [situation.applications[i] for i in sharers]
     if by == "processes":
         return [float(a.processes) for a in applications]
-    data = [a.phase_bytes for a in applications]
-    return data if sum(data) > 0 else [1.0] * len(data)
+    if by == "nodes":
+        return [float(a.nodes) for a in applications]
+    known = [a.phase_bytes for a in applications if a.phase_bytes > 0]
+    usual = fmean(known) if known else 1.0
+    return [a.phase_bytes or usual for a in applications]
 
 
 def proportional(shares: Sequence[float], targets: int) -> list[int]:
@@ -41,7 +53,7 @@ def proportional(shares: Sequence[float], targets: int) -> list[int]:
     the first one each, targets go one by one to the sharer that is furthest below its
     quota N w_i / sum w (ties: the first).
     """
-    _check_enough(len(shares), targets)
+    check_enough(len(shares), targets)
     total = sum(shares)
     quotas = [targets * share / total for share in shares]
     counts = [1] * len(shares)
@@ -56,7 +68,7 @@ def halved(sharers: int, targets: int) -> list[int]:
     Every arrival takes half of the targets of the sharer before it (Figure 14 of
     burst-buffer coordination).
     """
-    _check_enough(sharers, targets)
+    check_enough(sharers, targets)
     counts = [targets]
     for _ in range(sharers - 1):
         if counts[-1] < 2:
@@ -74,7 +86,8 @@ def parts(counts: Sequence[int]) -> list[tuple[int, ...]]:
     return [tuple(range(end - n, end)) for n, end in zip(counts, ends, strict=True)]
 
 
-def _check_enough(sharers: int, targets: int) -> None:
+def check_enough(sharers: int, targets: int) -> None:
+    """Raise `InputError` if not every sharer can have a target of its own."""
     if sharers > targets:
         raise InputError(
             f"{sharers} applications cannot have storage targets of their own: there "

@@ -5,7 +5,8 @@ An application is *in its I/O phase* from the moment it opens its files until cl
 them has returned (burst-buffer coordination, section V-A). Data are *staged* while they
 are in its burst buffer and not on the storage. A *turn* is a time during which the
 application may drain without interruption. The program that runs the strategy (the
-simulator or the controller) notes when turns begin and end: strategies have no memory.
+simulator or the controller) notes when turns begin and end, and the targets of the last
+order: strategies have no memory.
 """
 
 from __future__ import annotations
@@ -27,6 +28,10 @@ class ApplicationStatus:
     phase_bytes: float = 0.0
     """Data that it writes in the phase, known or predicted (bytes); 0: not known."""
     processes: int = 1
+    nodes: int = 1
+    """Number of nodes on which it runs."""
+    targets: tuple[int, ...] = ()
+    """Targets of the last order that it was given; none: it has no order yet."""
     priority: float = 0.0
     """Set by the operator; the highest goes first."""
     staged_bytes: float = 0.0

@@ -55,12 +55,14 @@ def test_more_sharers_than_targets_are_refused() -> None:
         halved(2, 1)
 
 
-def test_weights_are_data_processes_or_equal() -> None:
-    known = ApplicationStatus("a", phase_bytes=3.0, processes=2)
+def test_weights_are_data_processes_nodes_or_equal() -> None:
+    known = ApplicationStatus("a", phase_bytes=3.0, processes=2, nodes=7)
     unknown = ApplicationStatus("b", processes=5)
-    situation = Situation(0.0, 4, (known, unknown))
-    assert weights(situation, [0, 1], "data") == [3.0, 0.0]
+    more = ApplicationStatus("c", phase_bytes=5.0)
+    situation = Situation(0.0, 4, (known, unknown, more))
+    assert weights(situation, [0, 1, 2], "data") == [3.0, 4.0, 5.0]
     assert weights(situation, [0, 1], "processes") == [2.0, 5.0]
+    assert weights(situation, [0, 1], "nodes") == [7.0, 1.0]
     assert weights(situation, [1], "data") == [1.0]
 
 

@@ -170,4 +170,8 @@ def test_parts_do_not_overlap_and_cover_all(name: str, situation: Situation) -> 
         if name == "3a" or (a.in_phase and not order.stage)
     ]
     used = sorted(target for part in owners for target in part)
-    assert used == (list(range(situation.target_count)) if owners else [])
+    if name == "3a" and len(situation.applications) == 1:
+        # A part is left for the application that may come.
+        assert used == list(range((situation.target_count + 1) // 2))
+    else:
+        assert used == (list(range(situation.target_count)) if owners else [])

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Staging, live: a strategy of burst-buffer coordination is asked about running jobs.
 
-Strategies are stateless. `Stager` keeps the one fact of the past that they need: when
-each job's turn to drain began and ended. The simulator does the same. Like the
-coordinator, which asks it, it has no clock and no I/O.
+Strategies are stateless. `Stager` keeps what they need of the past: when each job's
+turn to drain began and ended, and the targets that it was given last. The simulator
+does the same. Like the coordinator, which asks it, it has no clock and no I/O.
 
 Times are in seconds, rates in bytes per second.
 """
@@ -40,11 +40,12 @@ def held_rate(bandwidth: float) -> float:
 
 
 @dataclass(slots=True)
-class _Turn:
-    """When a job's turn to drain began, and when its previous turn ended."""
+class _JobPast:
+    """When a job's turn to drain began and its previous turn ended; its targets."""
 
     began_s: float = inf
     ended_s: float = -inf
+    targets: tuple[int, ...] = ()
 
 
 class Stager:
@@ -65,7 +66,7 @@ class Stager:
         """True if drains get only the bandwidth that writers cannot use."""
         self.warnings: list[str] = []
         """Warnings of the strategy about its own plan."""
-        self._turns: dict[str, _Turn] = {}
+        self._past: dict[str, _JobPast] = {}
 
     def decide(
         self, applications: Sequence[ApplicationStatus], now: float
@@ -73,28 +74,34 @@ class Stager:
         """Return the order of every job, by its key; update `wake` and the like."""
         # If the strategy fails, nothing of its previous plan holds any more.
         self.wake, self.background, self.warnings = inf, False, []
-        self._turns = {
-            job.name: self._turns.get(job.name, _Turn()) for job in applications
+        self._past = {
+            job.name: self._past.get(job.name, _JobPast()) for job in applications
         }
-        shown = tuple(self._with_turn(job) for job in applications)
+        shown = tuple(self._with_past(job) for job in applications)
         situation = Situation(now, self.targets, shown)
         plan = self.strategy.decide(situation)
         self.wake, self.background = plan.wake_s, plan.drains_in_background
         self.warnings = self.strategy.warnings(situation, plan)
-        self._update_turns(shown, plan, now)
+        self._update_past(shown, plan, now)
         return {job.name: order for job, order in zip(shown, plan.orders, strict=True)}
 
-    def _with_turn(self, job: ApplicationStatus) -> ApplicationStatus:
-        turn = self._turns[job.name]
-        return replace(job, turn_began_s=turn.began_s, turn_ended_s=turn.ended_s)
+    def _with_past(self, job: ApplicationStatus) -> ApplicationStatus:
+        past = self._past[job.name]
+        return replace(
+            job,
+            turn_began_s=past.began_s,
+            turn_ended_s=past.ended_s,
+            targets=past.targets,
+        )
 
-    def _update_turns(
+    def _update_past(
         self, applications: Sequence[ApplicationStatus], plan: StagingPlan, now: float
     ) -> None:
         for job, order in zip(applications, plan.orders, strict=True):
-            turn = self._turns[job.name]
+            past = self._past[job.name]
+            past.targets = order.targets
             drains = order.drain and job.staged_bytes > 0
-            if drains and turn.began_s == inf:
-                turn.began_s = now
-            elif not drains and turn.began_s < inf:
-                turn.began_s, turn.ended_s = inf, now
+            if drains and past.began_s == inf:
+                past.began_s = now
+            elif not drains and past.began_s < inf:
+                past.began_s, past.ended_s = inf, now

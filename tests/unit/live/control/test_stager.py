@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 from penstock.live.control.stager import Stager
@@ -61,6 +62,19 @@ def test_a_job_that_leaves_is_forgotten() -> None:
     again = stager.decide([writing, second, first], 4.0)
     assert again["b"].drain
     assert not again["a"].drain
+
+
+def test_a_static_part_is_kept_while_the_job_is_there() -> None:
+    stager = Stager(get_strategy("3a"), targets=8)
+    first, second = (ApplicationStatus(name) for name in "ab")
+    assert stager.decide([first], 0.0)["a"].targets == (0, 1, 2, 3)
+    both = stager.decide([replace(first, phase_bytes=9.0), second], 1.0)
+    assert both["a"].targets == (0, 1, 2, 3)
+    assert both["b"].targets == (4, 5, 6, 7)
+    assert stager.decide([second], 2.0)["b"].targets == (4, 5, 6, 7)
+    # It was gone: it gets a new part.
+    again = stager.decide([second, first], 3.0)
+    assert again["a"].targets == (0, 1, 2, 3)
 
 
 def test_without_staging_there_is_no_wake_up() -> None:
