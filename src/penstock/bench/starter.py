@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from penstock.live.node.execute import execute_program
-from penstock.live.node.run import controlled_environment
+from penstock.live.node.run import JobClaims, controlled_environment
 from penstock.live.settings import Settings
 
 __all__ = ["main"]
@@ -34,7 +34,7 @@ def main(words: Sequence[str]) -> None:
     release = sys.stdin.readline().strip()
     if release:
         time.sleep(max(int(release) * 1e-9 - time.monotonic(), 0.0))
-        environment = controlled_environment(settings, job, nodes=int(nodes))
+        environment = controlled_environment(settings, job, JobClaims(int(nodes)))
         execute_program([program, release, *rest], environment)
 
 

@@ -213,6 +213,22 @@ def _host_and_port(value: Any) -> str:
     return text
 
 
+_PRIORITY: Final = r" *([^,= ][^,=]*?) *= *([-+]?[0-9]+(?:\.[0-9]*)?) *"
+
+
+@_accepts(type="string", pattern=rf"^(?:{_PRIORITY}(?:,{_PRIORITY})*)?$")
+def _priorities(value: Any) -> tuple[tuple[str, float], ...]:
+    """Return pairs of a name and a number, from a text NAME=NUMBER,NAME=NUMBER."""
+    words = _text(value).split(",") if value else []
+    matches = [re.fullmatch(_PRIORITY, word) for word in words]
+    if not all(matches):
+        raise InputError(
+            f"{value!r} is not a list of priorities",
+            remedy='write e.g. "urgent=10,backfill=-5"',
+        )
+    return tuple((match[1], float(match[2])) for match in matches if match)
+
+
 _FOLDER: Final = r"(?:/[^:]*)?"
 
 
@@ -320,6 +336,14 @@ class Settings:
         _text,
         "strategy that decides which jobs stage their writes and which drain "
         "(`penstock policies` lists them); `none`: no staging",
+    )
+    priorities: tuple[tuple[str, float], ...] = _setting(
+        "",
+        _priorities,
+        "priorities of jobs by their QOS in Slurm (by their partition, if Slurm does "
+        "not tell the QOS), for strategies with `flush=priority`; `penstock run "
+        "--priority` takes precedence",
+        "QOS=NUMBER,...",
     )
     journals: tuple[str, ...] = _setting(
         "",

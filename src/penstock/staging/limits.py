@@ -15,7 +15,7 @@ from typing import Final
 
 from penstock.staging.situation import ApplicationStatus, Situation, StagingPlan
 
-__all__ = ["pause_fraction", "self_interference"]
+__all__ = ["interferes_with_itself", "pause_fraction", "self_interference"]
 
 #: Pauses that take less than this fraction of the time are ignored.
 _LEAST_FRACTION: Final = 0.1
@@ -39,13 +39,18 @@ def pause_fraction(application: ApplicationStatus) -> float:
     )
 
 
+def interferes_with_itself(application: ApplicationStatus) -> bool:
+    """Return True if staging may cost an application more than it saves."""
+    return pause_fraction(application) > _LEAST_FRACTION
+
+
 def self_interference(situation: Situation, plan: StagingPlan) -> list[str]:
     """Return a warning for every application that stages although it pauses."""
     return [
         f"{a.name}: {a.processes} processes will flush at once what they would write "
-        f"with pauses of {a.mean_pause_s:g} s ({pause_fraction(a):.0%} of the time): "
+        f"with pauses of {a.mean_pause_s:.2g} s ({pause_fraction(a):.0%} of the time): "
         "they will interfere with one another, and writing through may be faster "
         "(burst-buffer coordination, section V-D)"
         for a, order in zip(situation.applications, plan.orders, strict=True)
-        if order.stage and a.in_phase and pause_fraction(a) > _LEAST_FRACTION
+        if order.stage and a.in_phase and interferes_with_itself(a)
     ]

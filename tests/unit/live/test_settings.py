@@ -89,6 +89,8 @@ def test_the_file_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("mode = 'sometimes'", "mode: unknown value 'sometimes' .*control, dry-run"),
         ("lend = 'perhaps'", "lend: 'perhaps' is not yes or no"),
         ("prefixes = ['scratch']", "prefixes: 'scratch' is not an absolute path"),
+        ("priorities = 'urgent'", "priorities: 'urgent' is not a list of priorities"),
+        ("priorities = 'a=1,'", "priorities: 'a=1,' is not a list of priorities"),
         ("prefixes = [1]", r"prefixes: \[1\] is not a list of folders"),
         ("policy = 1", "policy: 1 is not a text"),
         ("policy = ", "is not TOML"),
@@ -146,6 +148,12 @@ def test_the_folder_of_the_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/ann")
     assert Settings().archive_folder == Path("/home/ann/.local/state/penstock")
+
+
+def test_priorities_are_pairs(tmp_path: Path) -> None:
+    path = settings_file(tmp_path, 'priorities = "urgent=10, very low = -0.5"')
+    settings = load_settings({}, {"PENSTOCK_SETTINGS": path})
+    assert settings.priorities == (("urgent", 10.0), ("very low", -0.5))
 
 
 def test_every_setting_is_in_the_table_and_in_the_documentation() -> None:

@@ -13,6 +13,7 @@ import sys
 import time
 from contextlib import suppress
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ SUMMARY = "start a program whose I/O is controlled"
 
 #: Part of a program's name that names a job (characters).
 _LONGEST_NAME = 40
+#: Largest priority that a message can carry.
+_LARGEST_PRIORITY = 1e9
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -53,6 +56,15 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help='volume of each I/O phase of the job, e.g. "2 GiB"',
     )
     parser.add_argument(
+        "--priority",
+        type=_priority,
+        default=0.0,
+        metavar="N",
+        help="priority of the job among those that drain, with a strategy that has "
+        "flush=priority; the highest goes first (default 0; above 0 only for root and "
+        "the user who runs the daemon)",
+    )
+    parser.add_argument(
         "--stage",
         metavar="FOLDER",
         help="stage all writes in journals in this folder, even without a controller",
@@ -74,6 +86,17 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     )
     add_live_options(parser, WHERE)
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
+
+
+def _priority(text: str) -> float:
+    """Parse a priority of the command line."""
+    try:
+        priority = float(text)
+    except ValueError:
+        priority = nan
+    if not abs(priority) <= _LARGEST_PRIORITY:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number such as 10 or -5")
+    return priority
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -138,7 +161,7 @@ def _controlled(
 ) -> dict[str, str]:
     """Return the environment in which the program is controlled."""
     from penstock.live.node.check import refusal
-    from penstock.live.node.run import controlled_environment
+    from penstock.live.node.run import JobClaims, controlled_environment
 
     settings = live_settings(arguments)
     job_name = (
@@ -149,8 +172,7 @@ def _controlled(
     controlled = controlled_environment(
         settings,
         job_name,
-        nodes=arguments.nodes,
-        volume_bytes=volume,
+        JobClaims(arguments.nodes, volume, arguments.priority),
         inherited=environment,
         say=partial(_say, arguments),
     )

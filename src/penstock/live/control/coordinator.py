@@ -14,7 +14,7 @@ next operation begins at once, and the decision follows.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import Final
@@ -136,6 +136,8 @@ class Coordinator:
         self.agent_config = agent_config
         self._recall = recall
         self._stager = stager
+        self.priorities: Mapping[str, float] = {}
+        """Quality of service -> priority of jobs that have none of their own."""
         self._jobs: dict[str, JobRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
         #: Keys of jobs whose agents may have to be sent other grants. The tracker adds
@@ -227,6 +229,8 @@ class Coordinator:
             joined_s=now,
             storage_name=storage_name,
             has_history=history is not None,
+            priority=message.priority or self.priorities.get(message.qos, 0.0),
+            most_processes=history.processes if history else 0,
             lost_before_s=history.shown_lost_s if history else 0.0,
         )
         self._jobs[job.key] = job
@@ -269,6 +273,7 @@ class Coordinator:
             if job is None or agent not in job.counters:
                 continue
             job.counters[agent] = counters
+            job.count_processes()
             job.measure_draw(now)
             job.storage.read(job.key, job.usage, now)
             if self.agent_config.mode != "off":
@@ -532,7 +537,8 @@ class Coordinator:
     ) -> StatusView:
         mode = self.agent_config.mode
         strategy = self._stager.strategy.label if self._stager else "none"
-        return StatusView(reader, mode, strategy, self._jobs, now, explains)
+        names = self._stager.target_names if self._stager else ()
+        return StatusView(reader, mode, strategy, self._jobs, now, explains, names)
 
     def status(
         self, now: float, reader: int | None = None, *, explains: bool = True

@@ -35,6 +35,8 @@ class JobHistory:
     """Volumes of its last operations, oldest first."""
     shown_lost_s: float = 0.0
     """Time lost since then, as users see it: see `JobRecord.lost_s`."""
+    processes: int = 0
+    """Most processes that it had at a time; 0: not counted."""
 
 
 @dataclass(slots=True, eq=False)

@@ -136,6 +136,7 @@ class OperationTracker:
         job.storage.controller.complete(
             job.key, now, ended=ended.end_s, moved_bytes=ended.moved_bytes
         )
+        job.measure_requests(ended)
         completed = job.completed(ended, now)
         job.lost_here_s += completed.lost_s
         self._completed.append((job.run(now), completed))

@@ -16,6 +16,7 @@ from penstock.live.control.jobs import ControlledJob, JobHistory
 from penstock.live.control.loss_spans import LossSpans
 from penstock.live.control.past import CompletedOperation, GrantTrace, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
+from penstock.live.control.requests import RequestCounts, RequestMeter
 from penstock.live.control.stager import NO_ORDER
 from penstock.live.control.storage import SharedStorage
 from penstock.live.control.usage import Usage
@@ -105,6 +106,13 @@ class JobRecord:
     """Time that the present operation has lost, as users see it."""
     order: StagingOrder = NO_ORDER
     """What the staging strategy has ordered."""
+    priority: float = 0.0
+    """Priority among jobs that want to drain: the highest goes first."""
+    most_processes: int = 0
+    """Most processes that it had at a time, in this run or the one before; 0: not
+    counted."""
+    requests: RequestMeter = field(default_factory=RequestMeter)
+    """Its requests and pauses."""
     draw: float = 0.0
     """Rate that the job draws, measured over `DRAW_S` or more."""
     _draw_base_bytes: float = 0.0
@@ -202,13 +210,45 @@ class JobRecord:
         return ApplicationStatus(
             self.key,
             phase_began_s=self.phases.began_s if self.phases.is_active else inf,
-            phase_bytes=self.certain_bytes
-            or self.phases.moved_bytes + self.staged_bytes,
-            processes=self.nodes,
+            phase_bytes=self.certain_bytes or self.predictor.likely_bytes,
+            processes=self.processes,
+            nodes=self.nodes,
+            priority=self.priority,
             staged_bytes=self.staged_bytes,
             is_blocked=self.is_waiting,
+            mean_request_bytes=self.requests.round_bytes,
+            mean_pause_s=self.requests.pause_s,
             dedicated_bytes_per_s=self.controlled.cap,
         )
+
+    @property
+    def processes(self) -> int:
+        """Number of processes that do the work, at least one on each node."""
+        return max(self.most_processes, self.nodes)
+
+    @property
+    def request_counts(self) -> RequestCounts:
+        """What its processes have done on its present nodes so far."""
+        counters = self.counters.values()
+        return RequestCounts(
+            sum(each.write_calls for each in counters),
+            sum(each.written_bytes for each in counters),
+            sum(
+                each.read_busy_s + each.written_busy_s + each.held_up_s
+                for each in counters
+            ),
+        )
+
+    def measure_requests(self, ended: PastOperation) -> None:
+        """Learn from an operation that has ended just now, unless it was staged."""
+        if not (self.order.stage or self.staged_bytes):
+            length_s = ended.end_s - ended.begin_s
+            self.requests.end(self.request_counts, length_s, self.processes)
+
+    def count_processes(self) -> None:
+        """Update `most_processes` after a report."""
+        counted = sum(each.processes for each in self.counters.values())
+        self.most_processes = max(self.most_processes, counted)
 
     @property
     def full_rate(self) -> float:
@@ -243,6 +283,7 @@ class JobRecord:
         self.trace = GrantTrace()
         self.held_up_at_post_s = self.held_up_s
         self.spans = LossSpans()
+        self.requests.begin(self.request_counts)
         self.begin_span(now)
 
     def begin_span(self, now: float) -> None:
@@ -314,6 +355,7 @@ class JobRecord:
             self.controlled.history(now),
             past_bytes=tuple(self.predictor.past_bytes),
             shown_lost_s=self.lost_s(now),
+            processes=self.most_processes,
         )
 
     def is_in_large_call(self, now: float) -> bool:

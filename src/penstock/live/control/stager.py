@@ -55,11 +55,16 @@ class Stager:
     ----------
     targets
         Number of storage targets that can be assigned to jobs.
+    names
+        Their names, to be shown; by default their numbers.
     """
 
-    def __init__(self, strategy: Strategy, targets: int = 1) -> None:
+    def __init__(
+        self, strategy: Strategy, targets: int = 1, names: Sequence[str] = ()
+    ) -> None:
         self.strategy = strategy
         self.targets = targets
+        self.target_names = tuple(names) or tuple(map(str, range(targets)))
         self.wake = inf
         """When to ask again if nothing happens."""
         self.background = False

@@ -14,6 +14,7 @@ from penstock.live.control.explanation import Circumstances, explain
 from penstock.live.control.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, JobRecord
 from penstock.live.wire.messages import JobStatus, UserRequest
+from penstock.staging.limits import interferes_with_itself, pause_fraction
 from penstock.units import format_bandwidth, format_time, format_volume
 
 __all__ = ["StatusView", "find_job"]
@@ -79,6 +80,8 @@ class StatusView:
     """The present instant (s)."""
     explains: bool = True
     """Whether lines say why a job has its grant; this is half of their cost."""
+    target_names: tuple[str, ...] = ()
+    """Names of the storage targets that the strategy divides."""
 
     def lines(self) -> list[JobStatus]:
         """Return the jobs that the reader may see."""
@@ -127,6 +130,8 @@ class StatusView:
         text += f" {self._measured_delay(record)}{self._explained_draw(record)}"
         if record.order.stage or record.staged_bytes:
             text += f" {self._explained_staging(record)}"
+        if 0 < len(record.order.targets) < len(self.target_names):
+            text += f" {self._explained_targets(record)}"
         return text
 
     def _measured_delay(self, record: JobRecord) -> str:
@@ -184,9 +189,25 @@ class StatusView:
         place = "to its journals" if record.order.stage else "directly to the files"
         shared = record.storage.controller.capacity
         draining = "are being drained" if record.order.drain else "have to wait"
-        return (
+        text = (
             f"Strategy {self.strategy}: its writes go {place}; "
             f"{format_volume(record.staged_bytes, shared)} in its journals {draining}."
+        )
+        application = record.application
+        if record.order.stage and interferes_with_itself(application):
+            text += (
+                f" Its {application.processes} processes pause for "
+                f"{pause_fraction(application):.0%} of the time, but drain all at "
+                "once: for this job, staging may cost more than it saves."
+            )
+        return text
+
+    def _explained_targets(self, record: JobRecord) -> str:
+        """Return which storage targets the strategy has given to a job."""
+        targets, names = record.order.targets, self.target_names
+        return (
+            f"Strategy {self.strategy}: its new files go to {len(targets)} of "
+            f"{len(names)} storage targets ({', '.join(names[n] for n in targets)})."
         )
 
     def _line(self, record: JobRecord, active: list[ControlledJob]) -> JobStatus:

@@ -65,6 +65,12 @@ class VolumePredictor:
         """True if the volume of the next operation was announced."""
         return bool(self.next_hint_bytes or self.hint_bytes)
 
+    @property
+    def likely_bytes(self) -> float:
+        """Volume of the next operation, announced or as the last ones; 0: unknown."""
+        hint_bytes = self.next_hint_bytes or self.hint_bytes
+        return hint_bytes or (median(self.past_bytes) if self.past_bytes else 0.0)
+
     def known(self) -> float:
         """Return the volume of an operation that begins; 0 if it is not certain."""
         hint_bytes = self.next_hint_bytes or self.hint_bytes

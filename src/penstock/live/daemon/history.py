@@ -41,9 +41,9 @@ _KEPT_S: Final = 3600.0
 #: How long to wait for a lock on the file.
 _LOCK_S: Final = 1.0
 #: Version of the table; a file of another version is renamed.
-_VERSION: Final = 3
+_VERSION: Final = 4
 #: seen (s, wall clock), age, lost, shown_lost and iteration_time (s), volumes (bytes,
-#: JSON).
+#: JSON), processes (0: not counted).
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS past (
     job TEXT PRIMARY KEY,
@@ -53,13 +53,14 @@ CREATE TABLE IF NOT EXISTS past (
     iterations INTEGER NOT NULL,
     iteration_time REAL NOT NULL,
     volumes TEXT NOT NULL,
-    shown_lost REAL NOT NULL
+    shown_lost REAL NOT NULL,
+    processes INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID
 """
-_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LOAD: Final = (
-    "SELECT job, seen, age, lost, iterations, iteration_time, volumes, shown_lost "
-    "FROM past"
+    "SELECT job, seen, age, lost, iterations, iteration_time, volumes, shown_lost, "
+    "processes FROM past"
 )
 
 
@@ -100,14 +101,13 @@ class History:
 
     def _load(self, database: sqlite3.Connection) -> None:
         now, wall = self._now(), self._wall()
-        for job, seen, age, lost, iterations, iteration_time, volumes, shown in list(
-            database.execute(_LOAD)
-        ):
+        for row in list(database.execute(_LOAD)):
+            job, seen, age, lost, iterations, iteration_time, volumes, *rest = row
             # The wall clock may have been set back since: nothing is from the future.
             seen_s = now - max(wall - seen, 0.0)
             past_bytes = tuple(map(float, json.loads(volumes)))
             history = JobHistory(
-                seen_s - age, lost, iterations, iteration_time, past_bytes, shown
+                seen_s - age, lost, iterations, iteration_time, past_bytes, *rest
             )
             self._entries[job] = _Entry(seen_s, history, from_file=True)
 
@@ -220,6 +220,7 @@ def _row(job: str, entry: _Entry, wall: float) -> tuple[str | float, ...]:
         history.iteration_time_s,
         json.dumps(history.past_bytes),
         history.shown_lost_s,
+        history.processes,
     )
 
 

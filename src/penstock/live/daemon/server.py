@@ -210,7 +210,7 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
         free_absorbed_writes=settings.absorbed_writes == "free",
     )
     partitioner = _partitioner(settings)
-    stager = _stager(settings.strategy, len(partitioner.names) if partitioner else 1)
+    stager = _stager(settings.strategy, partitioner.names if partitioner else ())
     # Open the file last: nothing after it can fail and leave it open.
     state = Path(settings.state or home / "history.sqlite")
     history = History(state)
@@ -222,6 +222,7 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
         stager,
         None if fixed else lambda name: BandwidthEstimator(learnt.known(name)),
     )
+    coordinator.priorities = dict(settings.priorities)
     control_loop = ControlLoop(coordinator, history)
     if settings.archive_folder:
         retention = Retention(settings.archive_age, settings.archive_size)
@@ -231,13 +232,13 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
     return control_loop
 
 
-def _stager(strategy: str, targets: int) -> Stager | None:
+def _stager(strategy: str, targets: tuple[str, ...]) -> Stager | None:
     """Return the stager for a strategy; None if the strategy is "none"."""
     if strategy == "none":
         return None
     from penstock.staging import get_strategy  # noqa: PLC0415 - rarely used
 
-    return Stager(get_strategy(strategy), targets)
+    return Stager(get_strategy(strategy), len(targets) or 1, targets)
 
 
 def _partitioner(settings: Settings) -> Partitioner | None:

@@ -478,6 +478,8 @@ class Agent:
                 remedy="wait until some of them end",
             )
         nodes = message.nodes if peer.is_trusted else 0
+        # As with nice(1), users may only lower the priority of their jobs.
+        highest = inf if peer.is_trusted else 0.0
         job = self._find_or_create(
             JobNote(
                 job_key,
@@ -486,6 +488,7 @@ class Agent:
                 nodes,
                 message.volume_bytes,
                 storage=storage_name(message.folder),
+                priority=min(message.priority, highest),
             )
         )
         job.add(peer.pid)
@@ -507,6 +510,7 @@ class Agent:
                 message.nodes,
                 0.0,
                 storage=storage_name(message.folder),
+                qos=message.qos,
             ),
             registers=True,
         )

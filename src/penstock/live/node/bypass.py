@@ -54,6 +54,9 @@ class WrittenBytes:
         """Bytes that all measured processes have moved by system calls."""
         self.is_complete = False
         """False if some processes were not measured."""
+        self.process_count = 0
+        """Processes at the last measurement, without those that have children: shells
+        and launchers wait for the processes that do the work."""
 
     def add(self, pid: int) -> None:
         """Ignore what a process has written so far: it was not controlled then."""
@@ -87,6 +90,9 @@ class WrittenBytes:
                 self._ended = self._ended.plus(self._by_process[pid])
         self._forget_ended(measured)
         self._by_process, self._parents = measured, parents
+        self.process_count = len(
+            measured.keys() - {parents.get(pid) for pid in measured}
+        )
         total = self._ended
         for counted in measured.values():
             total = total.plus(counted)

@@ -76,6 +76,10 @@ class JobNote(msgspec.Struct):
     """Process id -> start of the process (clock ticks after boot)."""
     storage: str = ""
     """Name of the file system of its folder: see `file_system`."""
+    priority: float = 0.0
+    """Priority that its user has given it."""
+    qos: str = ""
+    """Quality of service that the batch system has given it."""
 
 
 class LocalJob:
@@ -167,6 +171,8 @@ class LocalJob:
             note.nodes,
             note.volume_bytes,
             note.storage,
+            note.priority,
+            note.qos,
         )
 
     @property
@@ -297,6 +303,8 @@ class LocalJob:
             unbacked=not self._claims.is_backed,
             read_busy_s=sum(c.busy_s for c in reading),
             written_busy_s=sum(c.busy_s for c in writes),
+            processes=self._written.process_count,
+            write_calls=calls[0].ended_calls,
         )
 
     def _was_active(

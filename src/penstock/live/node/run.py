@@ -14,6 +14,7 @@ import select
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, Self
@@ -26,7 +27,13 @@ from penstock.live.wire.frames import RETRY_S, SILENT_S, START_S, Client
 from penstock.live.wire.messages import AttachProcess, PageAssigned
 from penstock.native.files import shim_path
 
-__all__ = ["PrivateDaemon", "Say", "controlled_environment", "start_daemon"]
+__all__ = [
+    "JobClaims",
+    "PrivateDaemon",
+    "Say",
+    "controlled_environment",
+    "start_daemon",
+]
 
 
 class Say(Protocol):
@@ -40,12 +47,23 @@ class Say(Protocol):
 LINGER_S: Final = 10.0
 
 
+@dataclass(frozen=True)
+class JobClaims:
+    """What the caller says about a job."""
+
+    nodes: int = 0
+    """Number of its nodes; 0: unknown."""
+    volume_bytes: float = 0.0
+    """Volume of each of its I/O operations; 0: unknown."""
+    priority: float = 0.0
+    """Its priority; the agent believes one above 0 only from trusted callers."""
+
+
 def controlled_environment(
     settings: Settings,
     job_name: str,
+    claims: JobClaims = JobClaims(),  # noqa: B008 - frozen
     *,
-    nodes: int = 0,
-    volume_bytes: float = 0.0,
     inherited: Mapping[str, str] | None = None,
     say: Say | None = None,
 ) -> dict[str, str]:
@@ -59,10 +77,8 @@ def controlled_environment(
         Where the daemon is.
     job_name
         Name of the job, unique among the jobs of this user.
-    nodes
-        Number of nodes of the job; 0: unknown.
-    volume_bytes
-        Volume of each I/O operation of the job; 0: unknown.
+    claims
+        What is known of the job.
     inherited
         The environment to extend; by default the one of this process.
     say
@@ -86,7 +102,11 @@ def controlled_environment(
     # Before a daemon is started, which could not control anything without it.
     library = shim_path()
     with _connect(settings, say) as client:
-        reply = client.ask(AttachProcess(job_name, nodes, volume_bytes, folder))
+        reply = client.ask(
+            AttachProcess(
+                job_name, claims.nodes, claims.volume_bytes, folder, claims.priority
+            )
+        )
     if not isinstance(reply, PageAssigned):
         raise InputError(
             "the agent gave no page",

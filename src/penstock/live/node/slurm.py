@@ -226,6 +226,9 @@ def _job_from(environment: Mapping[str, str]) -> RegisterJob:
         account=environment.get("SLURM_JOB_ACCOUNT", ""),
         nodes=_number(environment, "SLURM_JOB_NUM_NODES", "0"),
         folder=environment.get("SLURM_JOB_WORK_DIR", ""),
+        # Not every version of Slurm tells the prolog the QOS.
+        qos=environment.get("SLURM_JOB_QOS")
+        or environment.get("SLURM_JOB_PARTITION", ""),
     )
 
 

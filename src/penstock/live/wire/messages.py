@@ -106,6 +106,8 @@ GivenName = Annotated[
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
 Amount = Annotated[float, msgspec.Meta(ge=0.0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
+#: Priority of a job: the higher, the sooner; most jobs have 0.
+Priority = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]
 ModeName = Literal["control", "dry-run", "off"]
 
 
@@ -132,6 +134,8 @@ class AttachProcess(Message):
     """Volume of each of the job's operations; 0: unknown."""
     folder: Text = ""
     """Working directory of the process, controlled if no prefixes are set."""
+    priority: Priority = 0.0
+    """Priority of the job. Above 0 it is believed only from trusted callers."""
 
 
 class RegisterJob(Message):
@@ -151,6 +155,8 @@ class RegisterJob(Message):
     """Number of nodes of the job."""
     folder: Text = ""
     """Working directory of the job, controlled if no prefixes are set."""
+    qos: Text = ""
+    """Quality of service of the job, which the controller may map to a priority."""
 
 
 class HintVolume(Message):
@@ -496,6 +502,10 @@ class JobJoined(Message):
     """Volume of each of its operations; 0: unknown."""
     storage: Text = ""
     """Name of the file system of its folder; "": not known."""
+    priority: Priority = 0.0
+    """Priority that its user or an operator has given it."""
+    qos: Text = ""
+    """Quality of service that the batch system has given it."""
 
 
 class JobLeft(Message):
@@ -546,6 +556,10 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     unbacked: bool = False
     """True if processes claimed more bytes than the kernel has counted: what they say
     is doubted, and the claims since then are left out."""
+    processes: Count = 0
+    """Processes that do the work, without shells and launchers; 0: not counted."""
+    write_calls: Count = 0
+    """Calls so far that wrote to files directly."""
 
 
 class CounterReport(Message):

@@ -11,6 +11,7 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
+from penstock.live.control.jobs import JobHistory
 from penstock.live.control.stager import Stager, held_rate
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -172,6 +173,78 @@ def test_a_static_partition_is_made_at_once() -> None:
     node = Node("3a", targets=2)
     assert node.retargeted == {"a": (0,), "b": (1,)}
     assert node.stages == {}
+
+
+def test_a_static_partition_does_not_change_while_jobs_run() -> None:
+    """Not when they move data, end an operation, or another job comes and goes."""
+    node = Node("3a", targets=8)
+    assert node.retargeted == {"a": (0, 1, 2, 3), "b": (4, 5, 6, 7)}
+    node.retargeted.clear()
+    node.report("a", 700.0)
+    node.report("b", 10.0)
+    node.now = 1.0
+    node.report("a", 700.0, idle_s=1.0)
+    node.report("b", 9000.0)
+    node.coordinator.receive("n", JobJoined("0:c", 0, "0", 1, 1e9), node.now)
+    node.decide()
+    assert node.retargeted == {"c": (0, 1, 2, 3)}
+    node.now = 2.0
+    node.coordinator.receive("n", JobLeft("0:c"), node.now)
+    node.report("b", 9500.0)
+    assert node.retargeted == {"c": (0, 1, 2, 3)}
+
+
+def test_the_part_of_a_job_that_comes_back_follows_its_processes() -> None:
+    """The agent counts them in one run, and the next run begins with this number."""
+    histories: dict[str, JobHistory] = {}
+    agent_config = AgentConfig("control", ["/s"], 0.1, 0.1, 3.0, B, reads=True)
+    stager = Stager(get_strategy("3a:by=processes"), 8)
+    controller = Controller("fair-share", B, compiled=False)
+    coordinator = Coordinator(controller, agent_config, histories.get, stager)
+    coordinator.receive("n", AgentHello([]), 0.0)
+    coordinator.receive("n", JobJoined("0:a", 0, "0", 1, 0.0), 0.0)
+    counts = JobCounters("0:a", 1, 5.0, 0.0, waiting=False, idle_s=0.0, processes=6)
+    coordinator.receive("n", CounterReport([counts], 1), 0.0)
+    coordinator.receive("n", JobLeft("0:a"), 1.0)
+    histories |= coordinator.decide(1.0).left
+    assert histories["0:a"].processes == 6
+    for job in "ab":
+        coordinator.receive("n", JobJoined(f"0:{job}", 0, "0", 2, 0.0), 2.0)
+    assert coordinator.decide(2.0).retargeted == {
+        "a": (0, 1, 2, 3, 4, 5),
+        "b": (6, 7),
+    }
+
+
+def test_the_job_with_the_highest_priority_drains_first() -> None:
+    node = Node("2b:flush=priority")
+    node.coordinator.priorities = {"urgent": 3.0}
+    for job, priority, qos in (("c", 2.0, ""), ("d", 0.0, "urgent"), ("e", 0.0, "")):
+        joined = JobJoined(f"0:{job}", 0, "0", 1, 0.0, "", priority, qos)
+        node.coordinator.receive("n", joined, node.now)
+    node.report("a", 10.0)
+    for job in "bcde":
+        node.now += 1.0
+        node.report(job, 0.0, staged=50.0, waiting=True)
+    rates = {job: node.rates[f"0:{job}"] for job in "bcde"}
+    assert max(rates, key=lambda job: rates[job]) == "d"
+    assert all(rate <= HELD for job, rate in rates.items() if job != "d")
+
+
+def test_staging_that_may_hurt_is_reported() -> None:
+    """Burst-buffer coordination, section V-D: processes that pause, and then stage."""
+    node = Node("2a")
+    facts = {"processes": 4, "write_calls": 40, "written_bytes": 40.0}
+    node.report("b", 1.0, processes=4)
+    node.now = 10.0
+    node.report("b", 41.0, written_busy_s=4.0, idle_s=1.0, **facts)
+    assert node.coordinator.status(node.now).faults == []
+    node.report("a", 10.0)
+    node.now = 11.0
+    node.report("b", 41.0, staged=5.0, operations_begun=2, **facts)
+    assert node.stages["0:b"]
+    (fault,) = node.coordinator.status(node.now).faults
+    assert "0:b: 4 processes will flush at once" in fault
 
 
 def test_a_dynamic_partition_follows_the_phases() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from penstock.live.control.phases import PhaseDetector
+from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.records import DRAW_S, JobRecord, left_by_writers
 from penstock.live.control.storage import SharedStorage
 from penstock.live.control.volumes import VolumePredictor
@@ -49,6 +49,29 @@ def test_counters_of_nodes_are_added_up(job: JobRecord) -> None:
     }
     assert (job.moved_bytes, job.held_up_s, job.staged_bytes) == (35.0, 3.0, 2.0)
     assert (job.idle_s, job.quiet_s, job.is_waiting) == (3.0, 2.0, True)
+
+
+def test_processes_are_counted_and_remembered(job: JobRecord) -> None:
+    assert job.processes == 1
+    job.counters = {"m": counters(0.0, processes=3), "n": counters(0.0, processes=4)}
+    job.count_processes()
+    job.counters = {"m": counters(0.0, processes=1)}
+    job.count_processes()
+    assert job.processes == 7
+    job.claimed_nodes = 9
+    assert job.processes == 9
+
+
+def test_requests_are_measured_while_nothing_is_staged(job: JobRecord) -> None:
+    facts = {"processes": 2, "write_calls": 10, "written_bytes": 80.0}
+    job.counters = {"m": counters(80.0, written_busy_s=5.0, **facts)}
+    job.count_processes()
+    job.order = StagingOrder((), stage=True)
+    job.measure_requests(PastOperation(0.0, 10.0, 80.0))
+    assert job.requests.pause_s == 0.0
+    job.order = StagingOrder(())
+    job.measure_requests(PastOperation(0.0, 10.0, 80.0))
+    assert (job.requests.round_bytes, job.requests.pause_s) == (16.0, 1.5)
 
 
 def test_claimed_nodes_take_precedence_over_counted_ones(job: JobRecord) -> None:

@@ -14,6 +14,7 @@ from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
 from penstock.live.control.phases import PhaseDetector
 from penstock.live.control.records import JobRecord
+from penstock.live.control.requests import RequestMeter
 from penstock.live.control.status import StatusView, find_job
 from penstock.live.control.storage import SharedStorage
 from penstock.live.control.volumes import VolumePredictor
@@ -163,6 +164,29 @@ def test_staging_is_explained(order: StagingOrder, sentence: str) -> None:
     job.order = order
     job.counters["n"] = JobCounters("7:a", 1, 0.0, 0.0, False, 0.0, staged_bytes=50.0)
     assert seen.explanation(job).endswith(sentence)
+
+
+def test_a_job_that_staging_may_slow_down_is_told() -> None:
+    seen = view(controller_with("fcfs", "7:a"))
+    job = seen.jobs["7:a"]
+    job.order = StagingOrder((), stage=True)
+    assert "may cost more" not in seen.explanation(job)
+    job.most_processes = 4
+    job.requests = RequestMeter(round_bytes=B, pause_s=3.0)  # 1 s alone
+    assert "Its 4 processes pause for 75% of the time" in seen.explanation(job)
+
+
+def test_the_targets_of_a_job_are_explained() -> None:
+    seen = replace(
+        view(controller_with("fcfs", "7:a")), target_names=("left", "mid", "right")
+    )
+    job = seen.jobs["7:a"]
+    job.order = StagingOrder((0, 2), drain=True)
+    assert seen.explanation(job).endswith(
+        "Strategy 2a: its new files go to 2 of 3 storage targets (left, right)."
+    )
+    job.order = StagingOrder((0, 1, 2), drain=True)
+    assert "storage targets" not in seen.explanation(job)
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,18 @@ def test_the_same_volume_twice_is_certain(
     assert predictor_after(*volumes).known() == known
 
 
+def test_the_likely_volume_is_announced_or_the_median_of_the_last() -> None:
+    predictor = VolumePredictor()
+    assert predictor.likely_bytes == 0.0
+    for volume in (1.0, 9.0, 5.0):
+        predictor.learn(volume)
+    assert predictor.likely_bytes == 5.0
+    predictor.hint_bytes = 7.0
+    assert predictor.likely_bytes == 7.0
+    predictor.next_hint_bytes = 8.0
+    assert predictor.likely_bytes == predictor.likely_bytes == 8.0
+
+
 def test_a_hint_is_believed() -> None:
     predictor = VolumePredictor(hint_bytes=77.0)
     predictor.learn(5.0)

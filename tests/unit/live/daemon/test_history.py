@@ -59,10 +59,10 @@ def test_the_last_one_counts(tmp_path: Path) -> None:
     again.close()
 
 
-def test_volumes_are_saved(tmp_path: Path) -> None:
+def test_volumes_and_processes_are_saved(tmp_path: Path) -> None:
     path = tmp_path / "h.sqlite"
     first = open_history(path)
-    past = JobHistory(40.0, past_bytes=(1e9 / 3.0, 7.0))
+    past = JobHistory(40.0, past_bytes=(1e9 / 3.0, 7.0), processes=12)
     first.save({"0:a": past})
     first.close()
     again = open_history(path)

@@ -167,6 +167,28 @@ def test_prefixes_of_the_controller_replace_the_working_directory(
     with_agent(tmp_path, act)
 
 
+def test_the_priority_of_a_job_reaches_the_controller(tmp_path: Path) -> None:
+    async def act(rig: AgentRig) -> None:
+        await rig.attach(priority=2.5)
+        assert [joined.priority for joined in rig.take(JobJoined)] == [2.5]
+        await rig.agent.reply(ME, RegisterJob("17", 0, 0, "", 1, "/", qos="urgent"))
+        assert rig.take(JobJoined)[-1].qos == "urgent"
+
+    with_agent(tmp_path, act)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a page to its user")
+def test_an_untrusted_peer_may_only_lower_its_priority(tmp_path: Path) -> None:
+    stranger = Peer(os.getpid(), 54321, 54321)
+
+    async def act(rig: AgentRig) -> None:
+        await rig.attach("a", peer=stranger, priority=5.0)
+        await rig.attach("b", peer=stranger, priority=-5.0)
+        assert [joined.priority for joined in rig.take(JobJoined)] == [0.0, -5.0]
+
+    with_agent(tmp_path, act)
+
+
 def test_an_untrusted_peer_cannot_claim_nodes(tmp_path: Path) -> None:
     stranger = Peer(os.getpid(), 54321, 54321)
 

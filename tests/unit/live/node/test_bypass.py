@@ -175,6 +175,20 @@ def test_a_byte_that_a_call_moves_to_storage_is_one_byte(tmp_path: Path) -> None
     assert _process_io(f"../{tmp_path}") == ProcessIo(400, 590)  # type: ignore[arg-type]
 
 
+def test_processes_that_wait_for_their_children_are_not_counted() -> None:
+    """A shell that has started two programs: two processes do the work."""
+    written = WrittenBytes()
+    script = "exec 3<&0; cat <&3 & cat <&3 & wait"
+
+    def count(pid: int) -> int:
+        written.measure([pid])
+        return written.process_count
+
+    with subprocess.Popen(["sh", "-c", script], stdin=subprocess.PIPE) as process:
+        until(lambda: count(process.pid) == 2)
+    assert count(process.pid) == 0
+
+
 def test_a_process_that_has_ended_before_is_not_counted() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
