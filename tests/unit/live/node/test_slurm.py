@@ -152,6 +152,24 @@ def test_without_the_library_tasks_get_no_variables(scripts: Path, home: Path) -
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.parametrize(
+    ("variables", "qos"),
+    [
+        ({"SLURM_JOB_QOS": "urgent", "SLURM_JOB_PARTITION": "batch"}, "urgent"),
+        ({"SLURM_JOB_PARTITION": "batch"}, "batch"),
+        ({}, ""),
+    ],
+)
+def test_the_agent_is_told_the_qos_or_the_partition(
+    home: Path, variables: dict[str, str], qos: str
+) -> None:
+    with agent(home, PageAssigned("/page", [])) as received:
+        register(home, JOB | variables)
+    (message,) = received
+    assert isinstance(message, RegisterJob)
+    assert message.qos == qos
+
+
 @pytest.mark.parametrize("name", ["SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GID"])
 @pytest.mark.parametrize("value", ["", "x", "-1", "1/2", "²"])
 def test_invalid_variables_of_slurmd_are_refused(
