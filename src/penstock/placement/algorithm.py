@@ -8,14 +8,15 @@ the algorithm needs, and the answer must be an allocation or placement of the pr
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from operator import index
-from typing import TYPE_CHECKING, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
 from penstock.errors import InputError, PolicyError
 from penstock.placement.inputs import Input, require
-from penstock.registry import BoundPlugin, Lookup, Parameter
+from penstock.placement.target_use import TargetUse
+from penstock.registry import BoundPlugin, Lookup, Parameter, call_plugin
 
 if TYPE_CHECKING:
     from penstock.model.problem import Problem
@@ -95,6 +96,40 @@ class Placer(_Algorithm):
 
     KIND = "placement"
 
+    next_function: Callable[[TargetUse, int], Any] | None = field(
+        default=None, repr=False
+    )
+    """Places one application beside those that are there; None: it cannot."""
+
+    @classmethod
+    def bind(cls, lookup: Lookup) -> Self:
+        """Return the algorithm with the values that the user has given."""
+        function = getattr(lookup.module, "place_next", None)
+        return replace(super().bind(lookup), next_function=function)
+
+    def place_next(self, use: TargetUse, number: int) -> tuple[int, ...]:
+        """Return `number` different targets for an application that arrives.
+
+        They are in the order of the algorithm, which `TargetUse.add` needs.
+
+        Raises
+        ------
+        InputError
+            If the algorithm cannot place applications one by one.
+        PolicyError
+            If the algorithm fails or returns no such targets.
+        """
+        if self.next_function is None:
+            raise InputError(
+                "it places all applications at once, not one that arrives",
+                where=self.title,
+                remedy="use greedy-non-clairvoyant or greedy-clairvoyant",
+            )
+        failure = f"{self.title} failed"
+        targets = self._whole(call_plugin(failure, self.next_function, use, number))
+        self._check_targets(targets, number, len(use.counts))
+        return targets
+
     def place(self, problem: Problem, allocation: Sequence[int]) -> Placement:
         """Return n_j different targets, ascending, for every application j.
 
@@ -112,8 +147,12 @@ class Placer(_Algorithm):
             raise self._broken(chosen, "a list of targets for each application")
         placement = tuple(tuple(sorted(self._whole(targets))) for targets in chosen)
         for targets, n in zip(placement, allocation, strict=True):
-            lawful = {r for r in targets if 0 <= r < problem.resources}
-            if not len(targets) == len(lawful) == n:
-                wanted = f"{n} different targets of 0 to {problem.resources - 1}"
-                raise self._broken(list(targets), wanted)
+            self._check_targets(targets, n, problem.resources)
         return placement
+
+    def _check_targets(self, targets: Sequence[int], n: int, resources: int) -> None:
+        """Raise `PolicyError` if these are not `n` different targets."""
+        lawful = {r for r in targets if 0 <= r < resources}
+        if not len(targets) == len(lawful) == n:
+            wanted = f"{n} different targets of 0 to {resources - 1}"
+            raise self._broken(list(targets), wanted)

@@ -5,7 +5,8 @@ Rule
     Sort the applications by decreasing T_io(n_j) / (T_cpu + T_io(n_j)), the part of
     its time that an application would spend in I/O if it were alone; ties by index.
     Each takes the n_j targets with the least load; ties by index. The load of a target
-    is the sum of these parts over the applications on it.
+    is the sum of these parts over the applications on it. An application that arrives
+    later takes the n_j least loaded targets, too.
 
 Inputs
     V_io, T_cpu, b_j.
@@ -29,8 +30,9 @@ from typing import Final
 from penstock.model.problem import Problem
 from penstock.placement.algorithm import Allocation, Placement
 from penstock.placement.inputs import Input
+from penstock.placement.target_use import TargetUse
 
-__all__ = ["NEEDS", "place"]
+__all__ = ["NEEDS", "place", "place_next"]
 
 NEEDS: Final = frozenset({Input.VOLUME, Input.COMPUTE, Input.BANDWIDTH})
 
@@ -38,11 +40,14 @@ NEEDS: Final = frozenset({Input.VOLUME, Input.COMPUTE, Input.BANDWIDTH})
 def place(problem: Problem, allocation: Allocation) -> Placement:
     """Balance the expected load of the targets."""
     ratios = [problem.io_ratio(j, n) for j, n in enumerate(allocation)]
-    load = [0.0] * problem.resources
+    use = TargetUse.none(problem.resources)
     placement: list[tuple[int, ...]] = [()] * len(allocation)
     for j in sorted(range(len(allocation)), key=lambda j: -ratios[j]):
-        targets = nsmallest(allocation[j], range(len(load)), key=load.__getitem__)
-        for target in targets:
-            load[target] += ratios[j]
-        placement[j] = tuple(targets)
+        placement[j] = place_next(use, allocation[j])
+        use.add(placement[j], ratios[j])
     return tuple(placement)
+
+
+def place_next(use: TargetUse, number: int) -> tuple[int, ...]:
+    """Return the least loaded targets; ties by index."""
+    return tuple(nsmallest(number, range(len(use.loads)), key=use.loads.__getitem__))

@@ -12,7 +12,7 @@ from penstock.errors import InputError
 if TYPE_CHECKING:
     from penstock.model.problem import Problem
 
-__all__ = ["Input", "in_words", "require"]
+__all__ = ["Input", "in_words", "missing", "require"]
 
 
 class Input(StrEnum):
@@ -42,6 +42,11 @@ def in_words(needs: Iterable[Input]) -> str:
     """Return inputs as text, in the order of `Input`; "nothing" if there are none."""
     wanted = set(needs)
     return ", ".join(item for item in Input if item in wanted) or "nothing"
+
+
+def missing(needs: Iterable[Input], problem: Problem, j: int) -> frozenset[Input]:
+    """Return the inputs that are not known of application j."""
+    return frozenset(item for item in needs if not _known(item, problem, j))
 
 
 def require(needs: Iterable[Input], problem: Problem, label: str) -> None:

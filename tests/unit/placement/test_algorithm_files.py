@@ -26,7 +26,7 @@ from unit.placement.problems import application, problem
 
 FOLDER = Path(penstock.placement.__file__).parent
 #: Files of the package that are not algorithms.
-HELPERS = {"__init__", "algorithm", "inputs", "_template"}
+HELPERS = {"__init__", "algorithm", "inputs", "online", "target_use", "_template"}
 SECTIONS = ("Rule", "Inputs", "Parameters", "Properties", "Source")
 ROWS = [*ALLOCATIONS.values(), *PLACEMENTS.values()]
 MODULES = [*(row.module for row in ROWS), "_template"]
