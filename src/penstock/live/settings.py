@@ -55,6 +55,8 @@ _OTHER_VARIABLES: Final = (
     *("STAGING", "STAGING_SIZE", "STAGING_WHEN", "STAGING_DURABLE", "STAGING_RULES"),
     *("DRAIN", "DRAIN_CGROUPS", "DRAIN_OF", "DRAIN_USER", "DRAIN_NAMED"),
 )
+#: Strategies that divide the storage targets.
+_DIVIDING: Final = ("3a", "3b", "combined")
 #: How near a name is to a known one if it is taken for a mistake; 1: equal.
 _NEAR: Final = 0.8
 _SYSTEM: Final = Path("/run/penstock")
@@ -117,6 +119,12 @@ def _rate(value: Any) -> float:
             remedy='give a rate such as "2 GB/s"',
         )
     return rate
+
+
+@_accepts(type="string")
+def _rates(value: Any) -> tuple[float, ...]:
+    """Return rates, from a text RATE,RATE,..."""
+    return tuple(_rate(word) for word in filter(None, _text(value).split(",")))
 
 
 def _rate_or(*words: str) -> Callable[[Any], float | str]:
@@ -358,6 +366,21 @@ class Settings:
         _text,
         "storage targets that the strategy assigns to jobs, DRIVER:ROOT:TARGET,...; "
         "requires `users = own`",
+    )
+    placement: str = _setting(
+        "",
+        _text,
+        "algorithms that give each job its `targets` when it joins, "
+        "ALLOCATION+PLACEMENT (`penstock policies` lists them); default: a strategy "
+        "may divide them",
+        "ALLOCATION+PLACEMENT",
+    )
+    target_bandwidths: tuple[float, ...] = _setting(
+        "",
+        _rates,
+        "bandwidth of a job that is alone on 1, 2, ... targets, as `penstock profile` "
+        "measures it; default: not known",
+        "RATE,...",
     )
     job_folder: str = _setting(
         "",
@@ -642,6 +665,19 @@ def check_together(settings: Settings) -> None:
             "does not go with `join`",
             where="listen",
             remedy="agents must join the controller itself: remove one of the two",
+        )
+    if settings.placement and not settings.targets:
+        raise InputError(
+            "has no effect without `targets`",
+            where="placement",
+            remedy="set targets and job_folder, or remove placement",
+        )
+    if settings.placement and settings.strategy.partition(":")[0] in _DIVIDING:
+        raise InputError(
+            f"does not go with the strategy {settings.strategy}, which divides the "
+            "targets as well",
+            where="placement",
+            remedy="remove placement, or choose another strategy",
         )
     if settings.job_folder and not settings.targets:
         raise InputError(

@@ -15,6 +15,7 @@ from penstock.live import settings as settings_module
 from penstock.live.settings import (
     LEARN,
     Settings,
+    check_together,
     load_settings,
     misspelt_variables,
     settings_table,
@@ -148,6 +149,29 @@ def test_the_folder_of_the_archive(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", "/home/ann")
     assert Settings().archive_folder == Path("/home/ann/.local/state/penstock")
+
+
+def test_bandwidths_of_targets_are_rates(tmp_path: Path) -> None:
+    path = settings_file(tmp_path, 'target_bandwidths = "1 GB/s, 1.5 GB/s"')
+    settings = load_settings({}, {"PENSTOCK_SETTINGS": path})
+    assert settings.target_bandwidths == (1e9, 1.5e9)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (Settings(placement="static+random"), "without `targets`"),
+        (
+            Settings(placement="static+random", targets="x", strategy="3b:by=nodes"),
+            "does not go with the strategy 3b",
+        ),
+    ],
+)
+def test_a_placement_needs_targets_that_no_strategy_divides(
+    settings: Settings, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        check_together(settings)
 
 
 def test_priorities_are_pairs(tmp_path: Path) -> None:

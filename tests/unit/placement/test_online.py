@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 
 from penstock.errors import InputError
+from penstock.model import Application
 from penstock.model.problem import Problem
 from penstock.placement import get_allocation, get_placement
 from penstock.placement.online import OnlinePlacement
@@ -88,9 +89,9 @@ def test_the_allocation_sees_those_that_are_there() -> None:
     ],
 )
 def test_if_something_is_not_known_an_allocation_that_needs_less_decides(
-    known: object, number: int, reason: str
+    known: Application, number: int, reason: str
 ) -> None:
-    placed = online(4, "t-cpu").arrive(known)  # type: ignore[arg-type]
+    placed = online(4, "t-cpu").arrive(known)
     assert len(placed.targets) == number
     assert placed.reason == f"{reason}, greedy-non-clairvoyant has chosen which"
 

@@ -6,8 +6,8 @@
 There is one `storage` per file system, with a `controller`, and `bandwidth` learns what
 it can give; `storages` holds all of them. `controller` asks the policy, on the engine's
 columns (`job_columns`, `steps`), and lends unused bandwidth (`lending`). `stager` asks
-the staging strategy; `requests` measures how a job writes. `status` and `explanation`
-show the result to users.
+the staging strategy; `requests` measures how a job writes. `placing` gives jobs their
+storage targets. `status` and `explanation` show the result to users.
 
 One record per role holds facts about a job:
 

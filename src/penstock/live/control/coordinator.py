@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf, isfinite
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -28,7 +28,12 @@ from penstock.live.control.jobs import JobHistory
 from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.past import DRY_RUN, CompletedOperation, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
-from penstock.live.control.records import AgentRecord, JobRecord, left_by_writers
+from penstock.live.control.records import (
+    AgentRecord,
+    JobRecord,
+    left_by_writers,
+    throttled_users,
+)
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
 from penstock.live.control.status import StatusView, find_job
 from penstock.live.control.storage import SharedStorage, start_rate
@@ -58,13 +63,15 @@ from penstock.live.wire.messages import (
     SetPolicy,
     StatusDocument,
     TextAnswer,
-    ThrottledUser,
     ToAgent,
     UserReply,
     UserRequest,
 )
 from penstock.staging import StagingOrder
 from penstock.units import format_bandwidth, format_volume
+
+if TYPE_CHECKING:
+    from penstock.live.control.placing import JobPlacer  # needs NumPy
 
 __all__ = ["Coordinator", "CoordinatorOutput"]
 
@@ -136,8 +143,10 @@ class Coordinator:
         self.agent_config = agent_config
         self._recall = recall
         self._stager = stager
+        #: Quality of service -> priority of jobs that have none of their own.
         self.priorities: Mapping[str, float] = {}
-        """Quality of service -> priority of jobs that have none of their own."""
+        #: Gives jobs storage targets when they join; None: the strategy may do so.
+        self.placer: JobPlacer | None = None
         self._jobs: dict[str, JobRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
         #: Keys of jobs whose agents may have to be sent other grants. The tracker adds
@@ -236,6 +245,8 @@ class Coordinator:
         self._jobs[job.key] = job
         for volume_bytes in history.past_bytes if history else ():
             self._operations.learn(job, volume_bytes)
+        if self.placer is not None and (targets := self.placer.join(job)):
+            self._output.retargeted[job.name] = targets
         return job
 
     def _job_left(self, agent: str, job_key: str, now: float) -> None:
@@ -260,6 +271,8 @@ class Coordinator:
         if job.has_operated:
             self._output.left_runs.append(job.run(now, left=True))
         job.storage.leave(job_key, now)
+        if self.placer is not None:
+            self.placer.leave(job_key)
         del self._jobs[job_key]
 
     def _update_nodes(self, job: JobRecord, now: float) -> None:
@@ -286,7 +299,7 @@ class Coordinator:
     # --- The decision -----------------------------------------------------------------
 
     def decide(self, now: float) -> CoordinatorOutput:
-        """Take one decision; return the messages to agents and what else follows."""
+        """Take one decision; return what follows."""
         self._forget_silent_agents(now)
         self._request_reports(now)
         wake = self._decide_staging(now)
@@ -389,7 +402,7 @@ class Coordinator:
         self, job: JobRecord, order: StagingOrder, left: float, now: float
     ) -> None:
         """Apply the order of the strategy; drains may use `left` bytes/s."""
-        if order.targets and order.targets != job.order.targets:
+        if order.targets not in ((), job.order.targets) and self.placer is None:
             self._output.retargeted[job.name] = order.targets
         if order != job.order:
             job.order = order
@@ -476,11 +489,9 @@ class Coordinator:
 
     def has_job(self, name: str, message: UserRequest) -> bool:
         """Return True if a job of this name or key is here, which the user may see."""
-        return any(
-            name in (job.key, job.name)
-            and (message.trusted or job.user == message.user)
-            for job in self._jobs.values()
-        )
+        jobs = self._jobs.values()
+        seen = [job for job in jobs if message.trusted or job.user == message.user]
+        return any(name in (job.key, job.name) for job in seen)
 
     def _change(self, request: SetPolicy | SetBandwidth | SetMode, now: float) -> str:
         """Execute a request of an operator; return a description of the change."""
@@ -536,9 +547,9 @@ class Coordinator:
         self, reader: int | None, now: float, *, explains: bool = True
     ) -> StatusView:
         mode = self.agent_config.mode
-        strategy = self._stager.strategy.label if self._stager else "none"
+        label = self._stager.strategy.label if self._stager else "none"
         names = self._stager.target_names if self._stager else ()
-        return StatusView(reader, mode, strategy, self._jobs, now, explains, names)
+        return StatusView(reader, mode, label, self._jobs, now, explains, names)
 
     def status(
         self, now: float, reader: int | None = None, *, explains: bool = True
@@ -560,17 +571,8 @@ class Coordinator:
             faults=[*self._faults, *view.stalled()],
             jobs=view.lines(),
             storages=[storage.status(now) for storage in shown],
-            throttled=self._throttled(reader),
+            throttled=throttled_users(self._agents, reader),
         )
-
-    def _throttled(self, reader: int | None) -> list[ThrottledUser]:
-        """Return who takes too much of the daemons, as far as a user may see it."""
-        return [
-            replace(each, node=agent)
-            for agent, record in sorted(self._agents.items())
-            for each in record.throttled
-            if reader is None or each.user == reader
-        ]
 
     def histories(self, now: float) -> dict[str, JobHistory]:
         """Return the history of every job, by key, to be saved."""

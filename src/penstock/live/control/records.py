@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
 
+import msgspec
+
 from penstock.live.control.jobs import ControlledJob, JobHistory
 from penstock.live.control.loss_spans import LossSpans
 from penstock.live.control.past import CompletedOperation, GrantTrace, JobRun
@@ -24,7 +26,7 @@ from penstock.live.control.volumes import VolumePredictor
 from penstock.live.wire.messages import JobCounters, ThrottledUser
 from penstock.staging import ApplicationStatus, StagingOrder
 
-__all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers"]
+__all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers", "throttled_users"]
 
 #: Interval over which the rate that a job draws is measured, at least.
 DRAW_S: Final = 0.5
@@ -106,6 +108,8 @@ class JobRecord:
     """Time that the present operation has lost, as users see it."""
     order: StagingOrder = NO_ORDER
     """What the staging strategy has ordered."""
+    placement: str = ""
+    """Which storage targets it was given when it joined, and why, in a sentence."""
     priority: float = 0.0
     """Priority among jobs that want to drain: the highest goes first."""
     most_processes: int = 0
@@ -376,6 +380,18 @@ class JobRecord:
         if elapsed_s >= DRAW_S:
             self.draw = (moved_bytes - self._draw_base_bytes) / elapsed_s
             self.draw_since_s, self._draw_base_bytes = now, moved_bytes
+
+
+def throttled_users(
+    agents: Mapping[str, AgentRecord], reader: int | None
+) -> list[ThrottledUser]:
+    """Return who takes too much of the daemons, as far as a user may see it."""
+    return [
+        msgspec.structs.replace(each, node=agent)
+        for agent, record in sorted(agents.items())
+        for each in record.throttled
+        if reader is None or each.user == reader
+    ]
 
 
 def left_by_writers(

@@ -130,7 +130,9 @@ class StatusView:
         text += f" {self._measured_delay(record)}{self._explained_draw(record)}"
         if record.order.stage or record.staged_bytes:
             text += f" {self._explained_staging(record)}"
-        if 0 < len(record.order.targets) < len(self.target_names):
+        if record.placement:
+            text += f" {record.placement}"
+        elif 0 < len(record.order.targets) < len(self.target_names):
             text += f" {self._explained_targets(record)}"
         return text
 

@@ -44,6 +44,7 @@ from penstock.units import format_bandwidth
 
 if TYPE_CHECKING:
     from penstock.live.control.coordinator import Coordinator
+    from penstock.live.control.placing import JobPlacer
 
 __all__ = ["serve"]
 
@@ -223,6 +224,8 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
         None if fixed else lambda name: BandwidthEstimator(learnt.known(name)),
     )
     coordinator.priorities = dict(settings.priorities)
+    if settings.placement and partitioner:
+        coordinator.placer = _placer(settings, partitioner.names)
     control_loop = ControlLoop(coordinator, history)
     if settings.archive_folder:
         retention = Retention(settings.archive_age, settings.archive_size)
@@ -239,6 +242,28 @@ def _stager(strategy: str, targets: tuple[str, ...]) -> Stager | None:
     from penstock.staging import get_strategy  # noqa: PLC0415 - rarely used
 
     return Stager(get_strategy(strategy), len(targets) or 1, targets)
+
+
+def _placer(settings: Settings, names: tuple[str, ...]) -> JobPlacer:
+    """Return what gives jobs their storage targets when they join.
+
+    Raises `InputError` if the setting does not name two algorithms.
+    """
+    from penstock.live.control import placing  # noqa: PLC0415 - NumPy
+    from penstock.placement import get_allocation, get_placement  # noqa: PLC0415
+    from penstock.placement.online import OnlinePlacement  # noqa: PLC0415
+
+    allocation, plus, placement = settings.placement.partition("+")
+    if not plus:
+        raise InputError(
+            f"{settings.placement!r} does not name an allocation and a placement",
+            where="placement",
+            remedy='write e.g. "t-cpu+greedy-non-clairvoyant"',
+        )
+    online = OnlinePlacement(
+        len(names), 1, get_allocation(allocation), get_placement(placement)
+    )
+    return placing.JobPlacer(online, names, settings.target_bandwidths[: len(names)])
 
 
 def _partitioner(settings: Settings) -> Partitioner | None:

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Jobs are given storage targets when they join, from what is known of them."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+
+from penstock.live.control.controller import Controller
+from penstock.live.control.coordinator import Coordinator
+from penstock.live.control.jobs import JobHistory
+from penstock.live.control.phases import PhaseDetector
+from penstock.live.control.placing import JobPlacer, application_of
+from penstock.live.control.records import JobRecord
+from penstock.live.control.stager import Stager
+from penstock.live.control.storage import SharedStorage
+from penstock.live.control.volumes import VolumePredictor
+from penstock.live.wire.messages import (
+    AgentConfig,
+    AgentHello,
+    ExplainJob,
+    JobJoined,
+    JobLeft,
+    UserRequest,
+)
+from penstock.placement import get_allocation, get_placement
+from penstock.placement.online import OnlinePlacement
+from penstock.staging import get_strategy
+
+B = 100.0
+NAMES = ("A", "B", "C", "D")
+
+
+def placer(
+    allocation: str = "best-bandwidth", profile: tuple[float, ...] = (50.0, 80.0)
+) -> JobPlacer:
+    """Return a placer for four targets."""
+    placement = get_placement("greedy-non-clairvoyant")
+    online = OnlinePlacement(4, 1, get_allocation(allocation), placement)
+    return JobPlacer(online, NAMES, profile)
+
+
+class Site:
+    """A coordinator that places jobs."""
+
+    def __init__(self, places: JobPlacer, strategy: str = "") -> None:
+        config = AgentConfig("control", ["/s"], 0.1, 0.1, 3.0, B, reads=True)
+        stager = Stager(get_strategy(strategy), 4) if strategy else None
+        controller = Controller("fair-share", B, compiled=False)
+        self.histories: dict[str, JobHistory] = {}
+        self.coordinator = Coordinator(
+            controller, config, self.histories.get, stager=stager
+        )
+        self.coordinator.placer = places
+        self.coordinator.receive("n", AgentHello([]), 0.0)
+
+    def join(self, job: str, nodes: int = 1) -> tuple[int, ...] | None:
+        """Let a job join; return its new targets."""
+        joined = JobJoined(f"0:{job}", 0, "0", nodes, 0.0)
+        self.coordinator.receive("n", joined, 0.0)
+        return self.coordinator.decide(0.0).retargeted.get(job)
+
+    def leave(self, job: str) -> None:
+        """Let a job leave."""
+        self.coordinator.receive("n", JobLeft(f"0:{job}"), 0.0)
+        assert self.coordinator.decide(0.0).retargeted == {}
+
+    def explain(self, job: str) -> str:
+        """Return what its user is told."""
+        message = UserRequest(1, 0, trusted=True, request=ExplainJob(job))
+        return str(self.coordinator.answer(message, 0.0))
+
+
+def test_jobs_get_targets_when_they_join_and_free_them() -> None:
+    site = Site(placer())
+    assert site.join("a") == (0, 1)
+    assert site.join("b") == (2, 3)
+    assert site.join("a") is None  # it is there already
+    site.leave("a")
+    assert site.join("c") == (0, 1)
+
+
+def test_the_user_is_told_which_and_why() -> None:
+    site = Site(placer())
+    site.join("a")
+    assert (
+        "Its files go to the storage targets A, B: best-bandwidth gives it 2 of 4 "
+        "targets, greedy-non-clairvoyant has chosen which." in site.explain("a")
+    )
+
+
+def test_nodes_decide_if_no_bandwidth_is_known() -> None:
+    site = Site(placer("t-cpu", ()))
+    assert len(site.join("a", nodes=3) or ()) == 4
+    assert len(site.join("b", nodes=1) or ()) == 1
+
+
+def test_a_strategy_that_stages_does_not_move_jobs() -> None:
+    site = Site(placer(), "2a")
+    assert site.join("a") == (0, 1)
+    assert site.join("b") == (2, 3)
+
+
+def test_an_algorithm_that_fails_is_reported_and_the_job_runs() -> None:
+    site = Site(placer())
+    site.coordinator.placer = JobPlacer(
+        OnlinePlacement(
+            4, 1, get_allocation("best-bandwidth"), get_placement("greedy-clairvoyant")
+        ),
+        NAMES,
+        (-1.0,),
+    )
+    assert site.join("a") is None
+    assert "It was given no storage targets: " in site.explain("a")
+
+
+def test_the_past_of_a_job_tells_its_work_and_its_volume() -> None:
+    """4 iterations of 25 s, 500 bytes at 100 bytes/s in each: 20 s of work."""
+    controller = Controller("fair-share", B, compiled=False)
+    history = JobHistory(0.0, 0.0, 4, 100.0)
+    controller.register("0:a", 0.0, history=history, nodes=7)
+    storage = SharedStorage("", controller, None)
+    phases, predictor = PhaseDetector(0.1), VolumePredictor()
+    job = JobRecord("0:a", 0, 7, storage, phases, predictor, 0.0, 0.0)
+    assert application_of(job, (B,)).phases() == []
+    predictor.learn(500.0)
+    known = application_of(job, (B,))
+    assert known.phases() == [("work", pytest.approx(20.0)), ("io", 500.0)]
+    assert (known.name, known.nodes, known.profile.tolist()) == ("0:a", 7, [B])
+    assert inf not in known.profile
