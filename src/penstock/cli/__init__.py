@@ -54,6 +54,7 @@ COMMANDS: Final = {
     "check": "live.check",
     "bench": "live.bench",
     "drain": "live.drain",
+    "profile": "live.profile",
     "replay": "live.replay",
     "completion": "completion",
     "manual": "manual",

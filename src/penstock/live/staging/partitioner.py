@@ -18,7 +18,21 @@ from penstock.errors import InputError, PenstockError
 from penstock.live.staging.drivers import Driver, get_driver
 from penstock.live.wire.frames import WarningLog
 
-__all__ = ["Partitioner"]
+__all__ = ["Partitioner", "parsed_targets"]
+
+
+def parsed_targets(text: str) -> tuple[Driver, Path, tuple[str, ...]]:
+    """Return driver, root and names of the targets in ``DRIVER:ROOT:TARGET,...``."""
+    driver, _, rest = text.partition(":")
+    root, _, listed = rest.rpartition(":")
+    names = tuple(filter(None, listed.split(",")))
+    if not Path(root).is_absolute() or not names:
+        raise InputError(
+            f"{text!r} names no targets",
+            where="targets",
+            remedy='write DRIVER:ROOT:TARGET,... e.g. "moosefs:/mnt/mfs:A,B"',
+        )
+    return get_driver(driver, Path(root)), Path(root), names
 
 
 class Partitioner:
@@ -46,22 +60,14 @@ class Partitioner:
     @classmethod
     def of(cls, targets: str, folder: str, log: logging.Logger) -> Self:
         """Return the partitioner for the settings ``targets`` and ``job_folder``."""
-        driver, _, rest = targets.partition(":")
-        root, _, listed = rest.rpartition(":")
-        names = tuple(filter(None, listed.split(",")))
-        if not Path(root).is_absolute() or not names:
-            raise InputError(
-                f"{targets!r} names no targets",
-                where="targets",
-                remedy='write DRIVER:ROOT:TARGET,... e.g. "moosefs:/mnt/mfs:A,B"',
-            )
+        driver, _, names = parsed_targets(targets)
         if not Path(folder).is_absolute() or "{job}" not in folder:
             raise InputError(
                 f"{folder!r} is not a pattern of job folders",
                 where="job_folder",
                 remedy='write an absolute path with {job}, e.g. "/mnt/mfs/{job}"',
             )
-        return cls(get_driver(driver, Path(root)), names, folder, log)
+        return cls(driver, names, folder, log)
 
     def move(self, partitions: Mapping[str, tuple[int, ...]]) -> None:
         """Queue new targets for the folders of these jobs, and return at once."""
