@@ -45,7 +45,7 @@ ALLOWED: dict[str, set[str]] = {
     "staging": {"errors", "registry"},
     "qos": {"errors", "units", "registry", "kernels", "columns"},
     "workloads": {"errors", "units", "kernels", "model", "placement"},
-    "sim": {"errors", "kernels", "model", *_DECISIONS, "workloads"} - {"placement"},
+    "sim": {"errors", "kernels", "model", *_DECISIONS, "workloads"},
     "analysis": {"errors", "kernels", "model", "sim"},
     "live": set(),
     "live.settings": {"errors", "units"},

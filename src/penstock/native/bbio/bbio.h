@@ -32,10 +32,11 @@ extern "C" {
 typedef void (*BBIO_Callback)(int fd);
 
 /* Buffer what is written from now on to files that are opened from now on, outside of
- * system directories (/proc, /sys, /dev). `path` is a folder that exists (NULL: memory).
- * The buffer of one file grows up to `size` bytes (0: 256 MiB; at least 64 KiB; rounded
- * down to pages of 4 KiB). A full buffer is flushed as far as there must be room. A
- * write that is larger than `size` flushes the buffer and goes to the file. */
+ * system directories (/proc, /sys, /dev). `path` is a folder that exists (NULL:
+ * memory). The buffer of one file grows up to `size` bytes (0: 256 MiB; at least
+ * 64 KiB; rounded down to pages of 4 KiB). A full buffer is flushed as far as there
+ * must be room. A write that is larger than `size` flushes the buffer and goes to the
+ * file. */
 int BBIO_Init(const char *path, size_t size);
 
 /* Buffer what is written to this descriptor, also if it was opened before BBIO_Init,
