@@ -404,8 +404,9 @@ void stage_confine_drainer(void);
 /* If the environment makes this process a drainer: drain, then exit. */
 void stage_drain_if_asked(void);
 
-/* For bbio.c: allow a descriptor to be staged; set the callback before its drains (NULL:
- * none). Both return 0 or an error. stage_notify returns EINVAL before staging starts. */
+/* For bbio.c: allow a descriptor to be staged; set the callback before its drains
+ * (NULL: none). Both return 0 or an error; stage_notify returns EINVAL before staging
+ * has started. */
 int stage_allow(int fd);
 int stage_notify(int fd, stage_callback *callback);
 
