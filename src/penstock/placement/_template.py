@@ -31,15 +31,15 @@ Source
 
 from __future__ import annotations
 
-from collections import Counter
 from heapq import nsmallest
 from typing import Final
 
 from penstock.model.problem import Problem
 from penstock.placement.algorithm import Allocation, Parameter, Placement
 from penstock.placement.inputs import Input
+from penstock.placement.target_use import TargetUse
 
-__all__ = ["NEEDS", "PARAMETERS", "allocate", "place"]
+__all__ = ["NEEDS", "PARAMETERS", "allocate", "place", "place_next"]
 
 # Required. Inputs that must be known of every application; none: frozenset().
 NEEDS: Final = frozenset({Input.BANDWIDTH})
@@ -70,10 +70,16 @@ def _widest(problem: Problem, j: int, gain: float) -> int:
 # Required for a placement: which targets does each application get?
 def place(problem: Problem, allocation: Allocation) -> Placement:
     """Return n_j different targets, 0 to N - 1, for every j."""
-    users: Counter[int] = Counter()
+    use = TargetUse.none(problem.resources)
     placement = []
     for n in allocation:
-        targets = nsmallest(n, range(problem.resources), key=users.__getitem__)
-        users.update(targets)
-        placement.append(tuple(targets))
+        placement.append(place_next(use, n))
+        use.add(placement[-1])
     return tuple(placement)
+
+
+# Optional: which targets does an application get that arrives beside others? Without
+# this function, `penstock serve --placement` refuses the placement.
+def place_next(use: TargetUse, number: int) -> tuple[int, ...]:
+    """Return `number` different targets, 0 to N - 1."""
+    return tuple(nsmallest(number, range(len(use.counts)), key=use.counts.__getitem__))
