@@ -8,3 +8,6 @@ set(CMAKE_C_COMPILER "$ENV{ZIG}" cc -target "$ENV{ZIG_TARGET}")
 set(CMAKE_SHARED_LINKER_FLAGS_INIT "-s")
 set(CMAKE_EXE_LINKER_FLAGS_INIT "-s")
 set(CMAKE_STRIP /bin/true)
+# The system's ar cannot index objects of another machine.
+set(CMAKE_C_ARCHIVE_CREATE "\"$ENV{ZIG}\" ar qcs <TARGET> <OBJECTS>")
+set(CMAKE_C_ARCHIVE_FINISH "")

@@ -212,6 +212,7 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
     )
     partitioner = _partitioner(settings)
     stager = _stager(settings.strategy, partitioner.names if partitioner else ())
+    placer = _placer(settings, partitioner.names) if partitioner else None
     # Open the file last: nothing after it can fail and leave it open.
     state = Path(settings.state or home / "history.sqlite")
     history = History(state)
@@ -223,9 +224,7 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
         stager,
         None if fixed else lambda name: BandwidthEstimator(learnt.known(name)),
     )
-    coordinator.priorities = dict(settings.priorities)
-    if settings.placement and partitioner:
-        coordinator.placer = _placer(settings, partitioner.names)
+    coordinator.priorities, coordinator.placer = dict(settings.priorities), placer
     control_loop = ControlLoop(coordinator, history)
     if settings.archive_folder:
         retention = Retention(settings.archive_age, settings.archive_size)
@@ -244,11 +243,13 @@ def _stager(strategy: str, targets: tuple[str, ...]) -> Stager | None:
     return Stager(get_strategy(strategy), len(targets) or 1, targets)
 
 
-def _placer(settings: Settings, names: tuple[str, ...]) -> JobPlacer:
-    """Return what gives jobs their storage targets when they join.
+def _placer(settings: Settings, names: tuple[str, ...]) -> JobPlacer | None:
+    """Return what gives jobs their storage targets when they join; None: nothing does.
 
     Raises `InputError` if the setting does not name two algorithms.
     """
+    if not settings.placement:
+        return None
     from penstock.live.control import placing  # noqa: PLC0415 - NumPy
     from penstock.placement import get_allocation, get_placement  # noqa: PLC0415
     from penstock.placement.online import OnlinePlacement  # noqa: PLC0415
