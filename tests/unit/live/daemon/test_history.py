@@ -166,7 +166,7 @@ def test_the_controller_forgets_while_it_runs(tmp_path: Path) -> None:
     history.close()
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 4])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 5])
 def test_a_history_of_another_version(
     tmp_path: Path, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
