@@ -52,6 +52,8 @@ REFUSED = {
     "mount a b --limit 5": "--limit: '5' has no unit",
     "mount --set-limit 5 m": "--set-limit: '5' has no unit",
     "run --hint-volume 5 -- true": "--hint-volume: '5' has no unit",
+    "run --hint-work 5 -- true": "--hint-work: '5' has no unit",
+    "run --hint-work 0s -- true": "--hint-work: '0s' is not positive",
     "mount --status m --limit 5": "--limit cannot be used with a running mount",
     "mount --set-limit 1 m --slo x": "--slo cannot be used with a running mount",
     "mount --unmount m --background": "--background cannot be used with a running",

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Measure the bandwidth on 1, 2, ... storage targets: ``penstock profile TARGETS``.
 
-The last line of the output is a setting of ``penstock serve``, which then knows b(n)
-when it gives jobs their targets.
+The result is kept beside the histories of jobs, where ``penstock serve`` with the same
+targets reads it.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 
 from penstock.cli.files import Word
+from penstock.cli.live.options import add_live_options, live_settings
 from penstock.cli.options import add_json_option, positive, write_json
 from penstock.errors import InputError
 from penstock.units import format_bandwidth, parse_volume
@@ -49,32 +51,40 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of measurements, of which the median counts (default 3)",
     )
+    add_live_options(parser, ("folder", "state"))
     add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    """Measure, and print a table and the setting."""
+    """Measure, keep the result, and print a table."""
+    from penstock.live.staging.kept_profiles import keep_profile, kept_profile
     from penstock.live.staging.partitioner import parsed_targets
     from penstock.live.staging.profile import ProfileTask, measure_profile
+    from penstock.live.wire.folder import own_folder
 
     try:
         volume_bytes = parse_volume(arguments.volume)
     except InputError as error:
         raise error.at("--volume: ") from None
+    settings = live_settings(arguments)
     driver, root, names = parsed_targets(arguments.targets)
+    if not settings.state:
+        own_folder(settings.home)
+    kept_profile(settings.profiles_file, arguments.targets)  # refuse a damaged file now
     task = ProfileTask(round(volume_bytes), arguments.streams, arguments.repeats)
     rates = measure_profile(driver, root, names, task)
+    keep_profile(settings.profiles_file, arguments.targets, rates)
     if arguments.json:
         document = {"penstock": 1, "targets": list(names), "bandwidth": rates}
         write_json(document, arguments.json)
     if arguments.json != "-":
-        sys.stdout.write(_text(rates))
+        sys.stdout.write(_text(rates, settings.profiles_file))
     return 0
 
 
-def _text(rates: list[float]) -> str:
-    """Return the table, and the line for the file of settings."""
-    shown = [format_bandwidth(rate) for rate in rates]
-    rows = [f"{number:7d}  {rate}" for number, rate in enumerate(shown, 1)]
-    setting = f'target_bandwidths = "{", ".join(shown)}"'
-    return "\n".join(["targets  bandwidth", *rows, "", setting, ""])
+def _text(rates: list[float], path: Path) -> str:
+    """Return the table, and where it is kept."""
+    rows = [
+        f"{number:7d}  {format_bandwidth(rate)}" for number, rate in enumerate(rates, 1)
+    ]
+    return "\n".join(["targets  bandwidth", *rows, "", f"kept in {path}", ""])

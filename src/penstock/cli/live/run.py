@@ -11,16 +11,17 @@ import argparse
 import os
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from math import nan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.cli.live.options import WHERE, add_live_options, live_settings
 from penstock.cli.options import positive
 from penstock.errors import InputError, UnavailableError
-from penstock.units import parse_volume
+from penstock.units import parse_time, parse_volume
 
 if TYPE_CHECKING:
     from penstock.live.staging.rules import Staging
@@ -33,6 +34,15 @@ SUMMARY = "start a program whose I/O is controlled"
 _LONGEST_NAME = 40
 #: Largest priority that a message can carry.
 _LARGEST_PRIORITY = 1e9
+
+
+class _Hints(NamedTuple):
+    """What the user says about the operations of a job; 0: nothing."""
+
+    volume_bytes: float
+    """Volume of each operation."""
+    work_s: float
+    """Time between two operations."""
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
@@ -54,6 +64,12 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--hint-volume",
         metavar="V",
         help='volume of each I/O phase of the job, e.g. "2 GiB"',
+    )
+    parser.add_argument(
+        "--hint-work",
+        metavar="T",
+        help='time for which the job computes between two I/O phases, e.g. "10 min"; '
+        "with the volume it decides about its storage targets (setting `placement`)",
     )
     parser.add_argument(
         "--priority",
@@ -105,11 +121,11 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.live.node.shim import unstaged_environment
 
     command = _command(arguments)
-    volume = _volume(arguments.hint_volume)
+    hints = _hints(arguments)
     environment = inherited_environment()
     for part, add in (("control", _controlled), ("staging", _staged)):
         try:
-            environment = add(environment, arguments, volume)
+            environment = add(environment, arguments, hints)
         # A user's job must not fail because of us: whatever goes wrong here, even a
         # bug or a damaged installation, the program starts without control.
         except Exception as error:
@@ -157,13 +173,16 @@ def _say(arguments: argparse.Namespace, text: str, *, is_wait: bool) -> None:
 
 
 def _controlled(
-    environment: dict[str, str], arguments: argparse.Namespace, volume: float
+    environment: dict[str, str], arguments: argparse.Namespace, hints: _Hints
 ) -> dict[str, str]:
     """Return the environment in which the program is controlled."""
     from penstock.live.node.check import refusal
     from penstock.live.node.run import JobClaims, controlled_environment
 
     settings = live_settings(arguments)
+    claims = JobClaims(
+        arguments.nodes, hints.volume_bytes, arguments.priority, hints.work_s
+    )
     job_name = (
         arguments.job
         or environment.get("SLURM_JOB_ID")
@@ -172,7 +191,7 @@ def _controlled(
     controlled = controlled_environment(
         settings,
         job_name,
-        JobClaims(arguments.nodes, volume, arguments.priority),
+        claims,
         inherited=environment,
         say=partial(_say, arguments),
     )
@@ -201,7 +220,7 @@ def _own_name(program: str) -> str:
 
 
 def _staged(
-    environment: dict[str, str], arguments: argparse.Namespace, _volume: float
+    environment: dict[str, str], arguments: argparse.Namespace, _hints: _Hints
 ) -> dict[str, str]:
     """Return the environment in which writes are staged, if requested."""
     from penstock.live.node.shim import staged_environment
@@ -227,17 +246,27 @@ def _staging_options(folder: str | None) -> Staging | None:
     return Staging.of(environment)
 
 
-def _volume(text: str | None) -> float:
+def _hints(arguments: argparse.Namespace) -> _Hints:
+    return _Hints(
+        _positive(arguments.hint_volume, "--hint-volume", parse_volume, "10 GB"),
+        _positive(arguments.hint_work, "--hint-work", parse_time, "10 min"),
+    )
+
+
+def _positive(
+    text: str | None, option: str, parse: Callable[[str], float], example: str
+) -> float:
+    """Return the value of an option; 0 if it is not given."""
     if text is None:
         return 0.0
     try:
-        volume = parse_volume(text)
+        value = parse(text)
     except InputError as error:
-        raise error.at("--hint-volume: ") from None
-    if volume <= 0.0:
+        raise error.at(f"{option}: ") from None
+    if value <= 0.0:
         raise InputError(
-            f"{text!r} is not a positive volume",
-            where="--hint-volume",
-            remedy='give a volume such as "10 GB"',
+            f"{text!r} is not positive",
+            where=option,
+            remedy=f'give a value such as "{example}"',
         )
-    return volume
+    return value

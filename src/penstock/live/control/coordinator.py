@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
-
-from msgspec.structs import replace
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.control.bandwidth import BandwidthEstimator, Reason
 from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
 from penstock.live.control.operations import LOOK_S, OperationTracker
-from penstock.live.control.past import DRY_RUN, CompletedOperation, JobRun
+from penstock.live.control.output import CoordinatorOutput
+from penstock.live.control.past import DRY_RUN, JobRun
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.records import (
     AgentRecord,
@@ -73,43 +71,13 @@ from penstock.units import format_bandwidth, format_volume
 if TYPE_CHECKING:
     from penstock.live.control.placing import JobPlacer  # needs NumPy
 
-__all__ = ["Coordinator", "CoordinatorOutput"]
+__all__ = ["Coordinator"]
 
 #: An agent that was silent for this many leases is forgotten.
 _SILENT_LEASES: Final = 3.0
 #: Number of faults that a status shows.
 _FAULTS: Final = 5
 _MODE_WORDS: Final = {"control": "on", "dry-run": "a dry run", "off": "off"}
-
-
-@dataclass(slots=True)
-class CoordinatorOutput:
-    """Result of `Coordinator.decide`: what the control loop has to do."""
-
-    messages: list[tuple[str, ToAgent]] = field(default_factory=list)
-    """Agent and message, in the order of sending."""
-    wake: float = inf
-    """When to call `decide` again if nothing happens (s)."""
-    left: dict[str, JobHistory] = field(default_factory=dict)
-    """Job key -> history, for jobs that have left."""
-    left_runs: list[JobRun] = field(default_factory=list)
-    """Jobs that have left and had an operation, to be archived."""
-    completed: list[tuple[JobRun, CompletedOperation]] = field(default_factory=list)
-    """Operations that have ended, with their jobs, to be archived."""
-    ended: set[str] = field(default_factory=set)
-    """Keys of jobs whose operation has ended."""
-    retargeted: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Job name -> storage targets, for jobs whose new files go to other targets."""
-    changes: list[str] = field(default_factory=list)
-    """What operators have changed, for the log."""
-
-    def mark_dry_run(self) -> None:
-        """Archive that no policy held up the jobs."""
-        self.left_runs = [replace(run, policy=DRY_RUN) for run in self.left_runs]
-        self.completed = [
-            (replace(run, policy=DRY_RUN), operation._replace(policy=DRY_RUN))
-            for run, operation in self.completed
-        ]
 
 
 class Coordinator:
@@ -147,6 +115,8 @@ class Coordinator:
         self.priorities: Mapping[str, float] = {}
         #: Gives jobs storage targets when they join; None: the strategy may do so.
         self.placer: JobPlacer | None = None
+        #: Job name -> why its folder is not on its storage targets.
+        self.unmoved: Mapping[str, str] = {}
         self._jobs: dict[str, JobRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
         #: Keys of jobs whose agents may have to be sent other grants. The tracker adds
@@ -239,6 +209,7 @@ class Coordinator:
             storage_name=storage_name,
             has_history=history is not None,
             priority=message.priority or self.priorities.get(message.qos, 0.0),
+            hint_work_s=message.work_s,
             most_processes=history.processes if history else 0,
             lost_before_s=history.shown_lost_s if history else 0.0,
         )
@@ -549,7 +520,9 @@ class Coordinator:
         mode = self.agent_config.mode
         label = self._stager.strategy.label if self._stager else "none"
         names = self._stager.target_names if self._stager else ()
-        return StatusView(reader, mode, label, self._jobs, now, explains, names)
+        return StatusView(
+            *(reader, mode, label, self._jobs, now, explains, names, self.unmoved)
+        )
 
     def status(
         self, now: float, reader: int | None = None, *, explains: bool = True
@@ -568,7 +541,7 @@ class Coordinator:
             node_bandwidth=bandwidth if isfinite(bandwidth) else None,
             agents=sorted(self._agents),
             decisions=self._storages.decisions,
-            faults=[*self._faults, *view.stalled()],
+            faults=[*self._faults, *view.stalled(), *view.unmoved_jobs()],
             jobs=view.lines(),
             storages=[storage.status(now) for storage in shown],
             throttled=throttled_users(self._agents, reader),

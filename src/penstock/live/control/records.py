@@ -112,6 +112,8 @@ class JobRecord:
     """Which storage targets it was given when it joined, and why, in a sentence."""
     priority: float = 0.0
     """Priority among jobs that want to drain: the highest goes first."""
+    hint_work_s: float = 0.0
+    """Time for which it computes between two operations, announced; 0: unknown."""
     most_processes: int = 0
     """Most processes that it had at a time, in this run or the one before; 0: not
     counted."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from math import isfinite
 from typing import Final
@@ -82,6 +82,8 @@ class StatusView:
     """Whether lines say why a job has its grant; this is half of their cost."""
     target_names: tuple[str, ...] = ()
     """Names of the storage targets that the strategy divides."""
+    unmoved: Mapping[str, str] = field(default_factory=dict)
+    """Job name -> why its folder is not on its storage targets."""
 
     def lines(self) -> list[JobStatus]:
         """Return the jobs that the reader may see."""
@@ -134,7 +136,18 @@ class StatusView:
             text += f" {record.placement}"
         elif 0 < len(record.order.targets) < len(self.target_names):
             text += f" {self._explained_targets(record)}"
+        if reason := self.unmoved.get(record.name):
+            text += f" But its folder is not on these targets: {reason}."
         return text
+
+    def unmoved_jobs(self) -> list[str]:
+        """Return the jobs whose folders could not be put on their targets, and why."""
+        names = [record.name for record in self.jobs.values() if self._may_see(record)]
+        return [
+            f"the folder of job {name} is not on its storage targets: {reason}"
+            for name in names
+            if (reason := self.unmoved.get(name))
+        ]
 
     def _measured_delay(self, record: JobRecord) -> str:
         """Return how long penstock and the storage have delayed its calls."""

@@ -42,7 +42,8 @@ from penstock.live.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
+    from penstock.live.control.coordinator import Coordinator
+    from penstock.live.control.output import CoordinatorOutput
     from penstock.live.control.past import CompletedOperation, JobRun
     from penstock.live.daemon.prediction import Predictor
     from penstock.policies.policy import Policy
@@ -175,8 +176,11 @@ class ControlLoop:
             self._left_runs += output.left_runs
         if output.left and self._history:
             self._in_saver(self._history.save, output.left)
-        if self.partitioner and output.retargeted:
-            self.partitioner.move(output.retargeted)
+        if self.partitioner:
+            for job_key in output.left:
+                self.partitioner.forget(job_key.partition(":")[2])
+            if output.retargeted:
+                self.partitioner.move(output.retargeted)
         if self.predict:
             for job_key in output.ended:
                 self.predict(job_key, self.coordinator.operations(job_key))

@@ -115,7 +115,7 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
 
         _LOG.info("node %s joins the controller at %s", node, settings.join)
         return await stack.enter_async_context(join(settings, home, pages, node))
-    control_loop = _control_loop(settings, home)
+    control_loop = _control_loop(settings)
     stack.callback(control_loop.close)
     agent = Agent(pages, partial(control_loop.receive, node), settings.journals)
     control_loop.links[node] = agent.receive
@@ -176,7 +176,7 @@ def _log_start(settings: Settings, coordinator: Coordinator) -> None:
             _LOG.warning("prefix %s: this folder does not exist yet", prefix)
 
 
-def _control_loop(settings: Settings, home: Path) -> ControlLoop:
+def _control_loop(settings: Settings) -> ControlLoop:
     from penstock.live.control.controller import Controller  # noqa: PLC0415 - agents need no compiler
     from penstock.live.control.coordinator import Coordinator  # noqa: PLC0415
     from penstock.live.control.storage import UNKNOWN_CAPACITY  # noqa: PLC0415
@@ -214,7 +214,7 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
     stager = _stager(settings.strategy, partitioner.names if partitioner else ())
     placer = _placer(settings, partitioner.names) if partitioner else None
     # Open the file last: nothing after it can fail and leave it open.
-    state = Path(settings.state or home / "history.sqlite")
+    state = settings.state_file
     history = History(state)
     learnt = LearntBandwidths(state.with_name(f"{state.stem}-bandwidth.json"))
     coordinator = Coordinator(
@@ -225,6 +225,8 @@ def _control_loop(settings: Settings, home: Path) -> ControlLoop:
         None if fixed else lambda name: BandwidthEstimator(learnt.known(name)),
     )
     coordinator.priorities, coordinator.placer = dict(settings.priorities), placer
+    if partitioner:
+        coordinator.unmoved = partitioner.failures
     control_loop = ControlLoop(coordinator, history)
     if settings.archive_folder:
         retention = Retention(settings.archive_age, settings.archive_size)
@@ -244,27 +246,12 @@ def _stager(strategy: str, targets: tuple[str, ...]) -> Stager | None:
 
 
 def _placer(settings: Settings, names: tuple[str, ...]) -> JobPlacer | None:
-    """Return what gives jobs their storage targets when they join; None: nothing does.
-
-    Raises `InputError` if the setting does not name two algorithms.
-    """
+    """Return what gives jobs their storage targets when they join; None: nothing."""
     if not settings.placement:
         return None
-    from penstock.live.control import placing  # noqa: PLC0415 - NumPy
-    from penstock.placement import get_allocation, get_placement  # noqa: PLC0415
-    from penstock.placement.online import OnlinePlacement  # noqa: PLC0415
+    from penstock.live.daemon.placement import job_placer  # noqa: PLC0415 - NumPy
 
-    allocation, plus, placement = settings.placement.partition("+")
-    if not plus:
-        raise InputError(
-            f"{settings.placement!r} does not name an allocation and a placement",
-            where="placement",
-            remedy='write e.g. "t-cpu+greedy-non-clairvoyant"',
-        )
-    online = OnlinePlacement(
-        len(names), 1, get_allocation(allocation), get_placement(placement)
-    )
-    return placing.JobPlacer(online, names, settings.target_bandwidths[: len(names)])
+    return job_placer(settings, names)
 
 
 def _partitioner(settings: Settings) -> Partitioner | None:

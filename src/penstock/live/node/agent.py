@@ -489,6 +489,7 @@ class Agent:
                 message.volume_bytes,
                 storage=storage_name(message.folder),
                 priority=min(message.priority, highest),
+                work_s=message.work_s,
             )
         )
         job.add(peer.pid)

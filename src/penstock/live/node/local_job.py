@@ -80,6 +80,8 @@ class JobNote(msgspec.Struct):
     """Priority that its user has given it."""
     qos: str = ""
     """Quality of service that the batch system has given it."""
+    work_s: float = 0.0
+    """Time for which it computes between two operations; 0: unknown."""
 
 
 class LocalJob:
@@ -173,6 +175,7 @@ class LocalJob:
             note.storage,
             note.priority,
             note.qos,
+            note.work_s,
         )
 
     @property

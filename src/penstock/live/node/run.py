@@ -57,6 +57,8 @@ class JobClaims:
     """Volume of each of its I/O operations; 0: unknown."""
     priority: float = 0.0
     """Its priority; the agent believes one above 0 only from trusted callers."""
+    work_s: float = 0.0
+    """Time for which it computes between two operations; 0: unknown."""
 
 
 def controlled_environment(
@@ -104,7 +106,12 @@ def controlled_environment(
     with _connect(settings, say) as client:
         reply = client.ask(
             AttachProcess(
-                job_name, claims.nodes, claims.volume_bytes, folder, claims.priority
+                job_name,
+                claims.nodes,
+                claims.volume_bytes,
+                folder,
+                claims.priority,
+                claims.work_s,
             )
         )
     if not isinstance(reply, PageAssigned):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Apply the partitions of a strategy: put the folders of jobs on storage targets.
 
-The tools of a file system may take seconds, so they run in a thread of their own, one
-after the other. If several partitions of one job wait, only the last is applied.
+A folder that is missing is made. The tools of a file system may take seconds, so they
+run in a thread of their own, one after the other. If several partitions of one job
+wait, only the last is applied.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def parsed_targets(text: str) -> tuple[Driver, Path, tuple[str, ...]]:
             where="targets",
             remedy='write DRIVER:ROOT:TARGET,... e.g. "moosefs:/mnt/mfs:A,B"',
         )
-    return get_driver(driver, Path(root)), Path(root), names
+    made = get_driver(driver, Path(root))
+    made.check(names)
+    return made, Path(root), names
 
 
 class Partitioner:
@@ -50,6 +53,8 @@ class Partitioner:
         self, driver: Driver, names: tuple[str, ...], folder: str, log: logging.Logger
     ) -> None:
         self.names = names
+        self.failures: dict[str, str] = {}
+        """Job -> why its folder is not on its targets."""
         self._driver = driver
         self._folder = folder
         self._complaints = WarningLog(log)
@@ -76,6 +81,10 @@ class Partitioner:
         for job in partitions:
             self._worker.submit(self._assign, job)
 
+    def forget(self, job: str) -> None:
+        """Forget the failure of a job that has left."""
+        self.failures.pop(job, None)
+
     def close(self) -> None:
         """Apply no further partition."""
         self._worker.shutdown(wait=False, cancel_futures=True)
@@ -87,11 +96,27 @@ class Partitioner:
             return
         try:
             targets = [self.names[number] for number in numbers]
-            self._driver.assign(self._folder_of(job), targets)
+            folder = self._folder_of(job)
+            _make(folder)
+            self._driver.assign(folder, targets)
+            self.failures.pop(job, None)
         except PenstockError as error:
+            self.failures[job] = str(error)
             self._complaints.add(f"the folder of job {job} was not moved: {error}")
 
     def _folder_of(self, job: str) -> Path:
         if "/" in job or job in (".", ".."):
             raise InputError(f"{job!r} cannot be the name of a folder")
         return Path(self._folder.replace("{job}", job))
+
+
+def _make(folder: Path) -> None:
+    """Make a folder, so that the first file in it is on the right targets."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot make the folder: {error.strerror}",
+            where=str(folder),
+            remedy="check the setting job_folder",
+        ) from None

@@ -136,6 +136,8 @@ class AttachProcess(Message):
     """Working directory of the process, controlled if no prefixes are set."""
     priority: Priority = 0.0
     """Priority of the job. Above 0 it is believed only from trusted callers."""
+    work_s: Amount = 0.0
+    """Time for which the job computes between two operations; 0: unknown."""
 
 
 class RegisterJob(Message):
@@ -506,6 +508,8 @@ class JobJoined(Message):
     """Priority that its user or an operator has given it."""
     qos: Text = ""
     """Quality of service that the batch system has given it."""
+    work_s: Amount = 0.0
+    """Time for which it computes between two operations; 0: unknown."""
 
 
 class JobLeft(Message):

@@ -37,7 +37,7 @@ from penstock.errors import InputError
 from penstock.model import Column
 from penstock.workloads.profiles.profiles import profiles
 
-__all__ = ["ProfileShape", "class_profile", "shape_of"]
+__all__ = ["ProfileShape", "class_profile", "shape_of", "shape_profile"]
 
 _TOLERANCE = 0.1
 _DEGREE = 3
@@ -73,17 +73,34 @@ def class_profile(profile: Column, case: str = "io-nodes") -> Column:
 
     It is the curve of the class among the profiles of `case`, scaled to b(1).
     """
-    shape = shape_of(profile)
-    longest = len(profiles(case)[0].bandwidth)
+    longest = _longest(case)
     if len(profile) > longest:
         raise InputError(
             f"the profile has {len(profile)} targets",
             remedy=f"give at most {longest}, like the profiles of {case}",
         )
-    heights = _curve(case, shape)(np.log2(np.arange(1, len(profile) + 1)))
-    curve: Column = profile[0] * np.exp(heights - heights[0])
+    curve = np.array(
+        shape_profile(shape_of(profile), float(profile[0]), len(profile), case)
+    )
     curve.setflags(write=False)
     return curve
+
+
+def shape_profile(
+    shape: ProfileShape, first: float, targets: int, case: str = "io-nodes"
+) -> tuple[float, ...]:
+    """Return the curve of a class, scaled to b(1) = `first`, as in its unit.
+
+    It ends with `targets`, or where the profiles of `case` end.
+    """
+    places = np.log2(np.arange(1, min(targets, _longest(case)) + 1))
+    heights = _curve(case, shape)(places)
+    return tuple((first * np.exp(heights - heights[0])).tolist())
+
+
+def _longest(case: str) -> int:
+    """Return the number of targets in the profiles of `case`."""
+    return len(profiles(case)[0].bandwidth)
 
 
 @cache

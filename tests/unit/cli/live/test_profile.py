@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""``penstock profile``: a table, a line for the settings, and JSON."""
+"""``penstock profile``: a table, a file that is kept, and JSON."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from penstock.cli import main
 from penstock.live.settings import load_settings
 from penstock.live.staging import profile
+from penstock.live.staging.kept_profiles import kept_profile
 
 
 @pytest.fixture
@@ -22,20 +23,34 @@ def targets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return f"directories:{tmp_path}:a,b"
 
 
-def test_the_last_line_is_a_setting(
+def test_what_is_measured_is_kept(
     targets: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["profile", targets]) == 0
+    home = tmp_path / "home"
+    assert main(["profile", targets, f"--folder={home}"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:3] == ["targets  bandwidth", "      1  100 MB/s", "      2  150 MB/s"]
-    path = tmp_path / "penstock.toml"
-    path.write_text(lines[-1])
-    settings = load_settings({}, {"PENSTOCK_SETTINGS": str(path)})
-    assert settings.target_bandwidths == (1e8, 1.5e8)
+    path = load_settings({"folder": str(home)}, {}, "/dev/null").profiles_file
+    assert lines[-1] == f"kept in {path}"
+    assert kept_profile(path, targets) == (1e8, 1.5e8)
+    assert main(["profile", targets, f"--state={tmp_path}/s.sqlite"]) == 0
+    assert kept_profile(tmp_path / "s-targets.json", targets) == (1e8, 1.5e8)
 
 
-def test_the_rates_as_json(targets: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", targets, "--json", "-"]) == 0
+def test_a_damaged_file_is_refused_before_anything_is_measured(
+    targets: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "s-targets.json").write_text("{")
+    assert main(["profile", targets, f"--state={tmp_path}/s.sqlite"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "delete the file, and measure again" in line
+
+
+def test_the_rates_as_json(
+    targets: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [f"--state={tmp_path}/s.sqlite", "--json", "-"]
+    assert main(["profile", targets, *words]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "penstock": 1,
         "targets": ["a", "b"],
@@ -48,6 +63,8 @@ def test_the_rates_as_json(targets: str, capsys: pytest.CaptureFixture[str]) -> 
     [
         (["nothing"], "names no targets"),
         (["directories:/tmp:a", "--volume", "much"], "--volume"),
+        (["directories:/:nothing-of-this-name"], "unknown target"),
+        (["moosefs:/mnt:AB"], "is not the label of a chunkserver"),
     ],
 )
 def test_mistakes_are_answered_in_one_line(

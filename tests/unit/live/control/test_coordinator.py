@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
-from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
+from penstock.live.control.coordinator import Coordinator
 from penstock.live.control.jobs import JobHistory
+from penstock.live.control.output import CoordinatorOutput
 from penstock.live.control.storage import SharedStorage
 from penstock.live.control.storages import UNUSED_S
 from penstock.live.control.volumes import FIRST_S

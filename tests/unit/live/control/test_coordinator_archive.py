@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from penstock.live.control.coordinator import CoordinatorOutput
+from penstock.live.control.output import CoordinatorOutput
 from penstock.live.control.past import CompletedOperation, JobRun
 from penstock.live.wire.messages import GetStatus, SetLimit
 from unit.live.control.test_coordinator import B, Site

@@ -102,6 +102,26 @@ def test_a_strategy_that_stages_does_not_move_jobs() -> None:
     assert site.join("b") == (2, 3)
 
 
+def test_a_job_of_a_class_has_its_own_profile() -> None:
+    placement = get_placement("greedy-non-clairvoyant")
+    online = OnlinePlacement(4, 1, get_allocation("best-bandwidth"), placement)
+    classes = [("narrow*", (50.0, 40.0)), ("*", (50.0, 60.0, 70.0))]
+    site = Site(JobPlacer(online, NAMES, (50.0,), classes))
+    assert site.join("narrow-1") == (0,)
+    assert site.join("wide") == (1, 2, 3)
+
+
+def test_a_job_whose_folder_was_not_moved_says_why() -> None:
+    site = Site(placer())
+    site.join("a")
+    site.coordinator.unmoved = {"a": "no target A", "gone": "left"}
+    assert "But its folder is not on these targets: no target A." in site.explain("a")
+    assert site.coordinator.status(0.0).faults == [
+        "the folder of job a is not on its storage targets: no target A"
+    ]
+    assert site.coordinator.status(0.0, reader=7).faults == []
+
+
 def test_an_algorithm_that_fails_is_reported_and_the_job_runs() -> None:
     site = Site(placer())
     site.coordinator.placer = JobPlacer(
@@ -129,3 +149,5 @@ def test_the_past_of_a_job_tells_its_work_and_its_volume() -> None:
     assert known.phases() == [("work", pytest.approx(20.0)), ("io", 500.0)]
     assert (known.name, known.nodes, known.profile.tolist()) == ("0:a", 7, [B])
     assert inf not in known.profile
+    job.hint_work_s = 7.0
+    assert application_of(job, (B,)).phases() == [("work", 7.0), ("io", 500.0)]

@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 
 from penstock.live.control.controller import Controller
-from penstock.live.control.coordinator import Coordinator, CoordinatorOutput
+from penstock.live.control.coordinator import Coordinator
 from penstock.live.control.jobs import JobHistory
+from penstock.live.control.output import CoordinatorOutput
 from penstock.live.daemon import control_loop as module
 from penstock.live.daemon.control_loop import ControlLoop
 from penstock.live.daemon.history import History

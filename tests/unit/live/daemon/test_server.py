@@ -101,7 +101,8 @@ def test_a_daemon_lingers_from_the_time_when_it_is_ready() -> None:
 def test_a_private_daemon_interprets_its_policy(
     tmp_path: Path, linger: float, compiled: bool
 ) -> None:
-    loop = _control_loop(Settings(bandwidth=1e6, linger=linger), tmp_path)
+    settings = Settings(bandwidth=1e6, linger=linger, folder=str(tmp_path))
+    loop = _control_loop(settings)
     try:
         columns = loop.coordinator.controller._columns
         assert columns._prefers_compiled is compiled

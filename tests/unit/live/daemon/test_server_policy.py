@@ -64,7 +64,7 @@ def test_a_daemon_does_not_start_with_a_policy_without_its_delta(
         policy="periodic-greedy-yield", bandwidth=1.0, folder=str(tmp_path)
     )
     with pytest.raises(InputError, match="needs the parameter delta"):
-        _control_loop(settings, tmp_path)
+        _control_loop(settings)
 
 
 def test_policies_are_not_imported_for_untrusted_users(

@@ -47,6 +47,28 @@ def test_a_name_does_not_lead_elsewhere(
     made.close()
 
 
+def test_a_target_that_vanishes_is_reported_until_the_job_has_others(
+    tmp_path: Path,
+) -> None:
+    made = _partitioner(tmp_path)
+    (tmp_path / "targets" / "y").rmdir()
+    made.move({"a": (1,), "b": (1,)})
+    until(lambda: len(made.failures) == 2)
+    assert "unknown target 'y'" in made.failures["a"]
+    made.move({"a": (0,)})
+    made.forget("b")
+    until(lambda: not made.failures)
+    made.close()
+
+
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
+    made = _partitioner(tmp_path)
+    (tmp_path / "jobs").write_text("a file")
+    made.move({"a": (0,)})
+    until(lambda: "cannot make the folder" in made.failures.get("a", ""))
+    made.close()
+
+
 @pytest.mark.parametrize(
     ("targets", "folder", "message"),
     [
@@ -56,6 +78,9 @@ def test_a_name_does_not_lead_elsewhere(
         ("lustre:/fs:0,1", "/j", "is not a pattern of job folders"),
         ("lustre:/fs:0,1", "j/{job}", "is not a pattern of job folders"),
         ("lustres:/fs:0,1", "/j/{job}", "unknown target driver"),
+        ("lustre:/fs:0,x", "/j/{job}", "is not the index of an OST"),
+        ("moosefs:/fs:A,ab", "/j/{job}", "is not the label of a chunkserver"),
+        ("beegfs:/fs:1,pool", "/j/{job}", "is not the identifier of a storage pool"),
     ],
 )
 def test_bad_settings(targets: str, folder: str, message: str) -> None:

@@ -31,6 +31,9 @@ class OneFolder:
     def __init__(self) -> None:
         self.assigned: list[tuple[str, ...]] = []
 
+    def check(self, targets: Sequence[str]) -> None:
+        """Accept all names."""
+
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Note the targets; the directory must exist."""
         assert directory.is_dir()

@@ -15,6 +15,7 @@ from penstock.workloads.profiles.profile_classes import (
     ProfileShape,
     class_profile,
     shape_of,
+    shape_profile,
 )
 from penstock.workloads.profiles.profiles import CASES, profiles
 from unit.placement.problems import allocate, application, problem
@@ -182,3 +183,11 @@ def test_longer_profiles_than_the_curves_are_refused() -> None:
         class_profile(np.ones(9))
     with pytest.raises(InputError, match="unknown set of profiles 'tapes'"):
         class_profile(np.ones(8), "tapes")
+
+
+def test_the_curve_of_a_class_begins_with_the_given_value() -> None:
+    curve = shape_profile(ProfileShape.DESCENT, 5.0, 3, "osts")
+    assert curve[0] == pytest.approx(5.0)
+    assert len(curve) == 3
+    assert list(curve) == sorted(curve, reverse=True)
+    assert len(shape_profile(ProfileShape.ASCENT, 5.0, 100)) == 8

@@ -30,6 +30,16 @@ class BeeGfs:
     def __init__(self, root: Path) -> None:
         self._root = root
 
+    def check(self, targets: Sequence[str]) -> None:
+        """Raise `InputError` if these are not identifiers."""
+        for pool in targets:
+            if not (pool.isascii() and pool.isdecimal()):
+                raise InputError(
+                    f"{pool!r} is not the identifier of a storage pool",
+                    where=str(self._root),
+                    remedy="`beegfs-ctl --liststoragepools` lists them",
+                )
+
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let new files in `directory` go to one storage pool."""
         chosen = distinct(targets, where=str(directory))
@@ -39,12 +49,7 @@ class BeeGfs:
                 where=str(directory),
                 remedy="a BeeGFS directory uses one pool: make a pool for each part",
             )
-        if not (chosen[0].isascii() and chosen[0].isdecimal()):
-            raise InputError(
-                f"{chosen[0]!r} is not the identifier of a storage pool",
-                where=str(directory),
-                remedy="`beegfs-ctl --liststoragepools` lists them",
-            )
+        self.check(chosen)
         call(
             [
                 "beegfs-ctl",

@@ -43,14 +43,17 @@ class Directories:
                 remedy="make a directory for each target",
             )
 
+    def check(self, targets: Sequence[str]) -> None:
+        """Raise `UnknownNameError` if there is no such directory."""
+        present = [name for name in self.targets if (self._root / name).is_dir()]
+        for name in targets:
+            if name not in present:
+                raise UnknownNameError("target", name, present, where=str(self._root))
+
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let the slots of `directory` lead to `targets`."""
         chosen = distinct(targets, where=str(directory))
-        for name in chosen:
-            if name not in self.targets:
-                raise UnknownNameError(
-                    "target", name, self.targets, where=str(self._root)
-                )
+        self.check(chosen)
         try:
             directory.mkdir(parents=True, exist_ok=True)
             for slot in range(len(self.targets)):

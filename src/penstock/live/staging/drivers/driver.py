@@ -19,6 +19,9 @@ TOOL_TIMEOUT_S: Final = 30.0
 class Driver(Protocol):
     """Chooses the targets of the new files of a directory."""
 
+    def check(self, targets: Sequence[str]) -> None:
+        """Raise `InputError` if these are not names of targets."""
+
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let files that are created in `directory` from now on go to `targets`.
 

@@ -29,15 +29,19 @@ class Lustre:
     def __init__(self, root: Path) -> None:
         self._root = root
 
-    def assign(self, directory: Path, targets: Sequence[str]) -> None:
-        """Stripe new files in `directory` over exactly these OSTs."""
-        chosen = distinct(targets, where=str(directory))
-        for index in chosen:
+    def check(self, targets: Sequence[str]) -> None:
+        """Raise `InputError` if these are not indices."""
+        for index in targets:
             if not (index.isascii() and index.isdecimal()):
                 raise InputError(
                     f"{index!r} is not the index of an OST",
-                    where=str(directory),
+                    where=str(self._root),
                     remedy=f"`lfs osts {self._root}` lists them",
                 )
+
+    def assign(self, directory: Path, targets: Sequence[str]) -> None:
+        """Stripe new files in `directory` over exactly these OSTs."""
+        chosen = distinct(targets, where=str(directory))
+        self.check(chosen)
         layout = ["--stripe-count", str(len(chosen)), "--ost", ",".join(chosen)]
         call(["lfs", "setstripe", *layout, str(directory)], where=str(directory))

@@ -30,16 +30,20 @@ class MooseFs:
     def __init__(self, root: Path) -> None:
         self._root = str(root)
 
-    def assign(self, directory: Path, targets: Sequence[str]) -> None:
-        """Let new files in `directory` go to servers with one of these labels."""
-        labels = sorted(distinct(targets, where=str(directory)))
-        for label in labels:
+    def check(self, targets: Sequence[str]) -> None:
+        """Raise `InputError` if these are not labels."""
+        for label in targets:
             if len(label) != 1 or not "A" <= label <= "Z":
                 raise InputError(
                     f"{label!r} is not the label of a chunkserver",
-                    where=str(directory),
+                    where=self._root,
                     remedy="labels are single letters, A to Z",
                 )
+
+    def assign(self, directory: Path, targets: Sequence[str]) -> None:
+        """Let new files in `directory` go to servers with one of these labels."""
+        labels = sorted(distinct(targets, where=str(directory)))
+        self.check(labels)
         name = "penstock_" + "".join(labels)
         self._make_class(name, "+".join(labels))
         call(["mfssetsclass", name, str(directory)], where=str(directory))
