@@ -458,6 +458,10 @@ class Coordinator:
         self._output.changes.append(f"user {message.user}: {text}")
         return TextAnswer(text)
 
+    def has_name(self, name: str) -> bool:
+        """Return True if a job of this name is here, whoever runs it."""
+        return any(job.name == name for job in self._jobs.values())
+
     def has_job(self, name: str, message: UserRequest) -> bool:
         """Return True if a job of this name or key is here, which the user may see."""
         jobs = self._jobs.values()

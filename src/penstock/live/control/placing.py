@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from statistics import median
 
 from penstock.errors import PenstockError
+from penstock.live.control.jobs import JobHistory
 from penstock.live.control.records import JobRecord
 from penstock.model.application import Application
 from penstock.placement.online import OnlinePlacement
@@ -26,24 +28,39 @@ __all__ = ["JobPlacer", "application_of"]
 
 
 def application_of(job: JobRecord, profile: Sequence[float]) -> Application:
-    """Return what is known of a job, with `profile` as b(1), b(2), ...
-
-    Without an iteration on record or announced, the application has no phases.
-    """
-    volume_bytes = job.predictor.likely_bytes
-    work_s = job.hint_work_s or _usual_work_s(job, volume_bytes)
-    is_known = volume_bytes > 0.0 and work_s is not None
-    phases = [("work", work_s), ("io", volume_bytes)] if is_known else []
+    """Return what is known of a job, with `profile` as b(1), b(2), ..."""
+    controlled = job.controlled
+    phases = _iteration(
+        job.predictor.likely_bytes,
+        job.full_rate,
+        job.hint_work_s,
+        (controlled.iterations, controlled.iteration_time_s),
+    )
     return Application.from_phases(job.key, job.nodes, phases, profile=profile)
 
 
-def _usual_work_s(job: JobRecord, volume_bytes: float) -> float | None:
-    """Return the mean time of an iteration without its I/O; None: no iteration yet."""
-    controlled = job.controlled
-    if not controlled.iterations:
-        return None
-    iteration_s = controlled.iteration_time_s / controlled.iterations
-    return max(iteration_s - volume_bytes / job.full_rate, 0.0)
+def _iteration(
+    volume_bytes: float,
+    rate: float,
+    work_s: float,
+    iterations: tuple[int, float],
+) -> list[tuple[str, float]]:
+    """Return the work and the I/O of one iteration; empty: not known.
+
+    Parameters
+    ----------
+    rate
+        What the job can draw (bytes/s).
+    work_s
+        As announced; 0: it was not.
+    iterations
+        Number and total time of the iterations on record.
+    """
+    number, total_s = iterations
+    if volume_bytes <= 0.0 or not (work_s or number):
+        return []
+    usual_s = work_s or max(total_s / number - volume_bytes / rate, 0.0)
+    return [("work", usual_s), ("io", volume_bytes)]
 
 
 class JobPlacer:
@@ -79,19 +96,39 @@ class JobPlacer:
 
         If an algorithm fails, the record says so, and there are no targets.
         """
-        profile = next(
-            profile
-            for pattern, profile in self._profiles
-            if fnmatchcase(job.name, pattern)
+        application = application_of(job, self._profile_of(job.name))
+        targets, job.placement = self._arrive(application)
+        return targets
+
+    def join_folder(
+        self, job_key: str, history: JobHistory | None
+    ) -> tuple[tuple[int, ...], str]:
+        """Return targets of a job of which only the folder is known, and the reason.
+
+        Without its number of nodes, it counts as one.
+        """
+        profile = self._profile_of(job_key.partition(":")[2])
+        phases = []
+        if history and history.past_bytes and profile:
+            past = (history.iterations, history.iteration_time_s)
+            phases = _iteration(median(history.past_bytes), max(profile), 0.0, past)
+        return self._arrive(
+            Application.from_phases(job_key, 1, phases, profile=profile)
         )
+
+    def _profile_of(self, name: str) -> Sequence[float]:
+        """Return b(1), b(2), ... of a job."""
+        profiles = self._profiles
+        return next(each for pattern, each in profiles if fnmatchcase(name, pattern))
+
+    def _arrive(self, application: Application) -> tuple[tuple[int, ...], str]:
         try:
-            placed = self._placement.arrive(application_of(job, profile))
+            placed = self._placement.arrive(application)
         except PenstockError as error:
-            job.placement = f"It was given no storage targets: {error}."
-            return ()
+            return (), f"It was given no storage targets: {error}."
         shown = ", ".join(self._names[number] for number in placed.targets)
-        job.placement = f"Its files go to the storage targets {shown}: {placed.reason}."
-        return placed.targets
+        reason = f"Its files go to the storage targets {shown}: {placed.reason}."
+        return placed.targets, reason
 
     def leave(self, job_key: str) -> None:
         """Free the targets of a job that has left."""

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from penstock.live.control.coordinator import Coordinator
     from penstock.live.control.output import CoordinatorOutput
     from penstock.live.control.past import CompletedOperation, JobRun
+    from penstock.live.daemon.job_folders import JobFolders
     from penstock.live.daemon.prediction import Predictor
     from penstock.policies.policy import Policy
 
@@ -82,6 +83,8 @@ class ControlLoop:
         """Predicts the volumes of operations."""
         self.partitioner: Partitioner | None = None
         """Assigns the folders of jobs to storage targets."""
+        self.folders: JobFolders | None = None
+        """Gives targets to jobs of which only the folder is known."""
         self.learnt: LearntBandwidths | None = None
         """Keeps the bandwidths that were learnt."""
         self.archive: ArchiveRecorder | None = None
@@ -195,7 +198,9 @@ class ControlLoop:
 
     def receive(self, agent: str, message: FromAgent) -> None:
         """Put a message of an agent into the loop."""
-        if isinstance(message, UserRequest) and self._is_about_past(message):
+        if isinstance(message, UserRequest) and (text := self._about_folder(message)):
+            self._send(agent, UserReply(message.number, TextAnswer(text)))
+        elif isinstance(message, UserRequest) and self._is_about_past(message):
             self._answer_from_archive(agent, message)
         # Do not import or compile policies on behalf of untrusted users.
         elif (
@@ -212,6 +217,15 @@ class ControlLoop:
             self._first_arrival_s = time.monotonic()
         self._inbox.append((agent, message))
         self._work.set()
+
+    def _about_folder(self, message: UserRequest) -> str | None:
+        """Return the answer to a request about a job known by its folder, or None."""
+        request = message.request
+        if self.folders is None or not isinstance(request, ExplainJob):
+            return None
+        if not message.trusted or self.coordinator.has_job(request.job_name, message):
+            return None
+        return self.folders.explanation(request.job_name)
 
     def _is_about_past(self, message: UserRequest) -> bool:
         """Return True if the archive answers a request, and not the coordinator."""

@@ -31,12 +31,14 @@ from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.stager import Stager
 from penstock.live.daemon.control_loop import ControlLoop, check_usable
 from penstock.live.daemon.history import History
+from penstock.live.daemon.job_folders import JobFolders
 from penstock.live.daemon.learnt import LearntBandwidths
 from penstock.live.daemon.measure import measure_bandwidth
 from penstock.live.node.agent import Agent
 from penstock.live.node.agent_socket import local_socket
 from penstock.live.node.file_system import storage_name
 from penstock.live.settings import MEASURE, Settings
+from penstock.live.staging.folder_watch import FolderWatch
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.folder import own_folder
 from penstock.live.wire.messages import AgentConfig
@@ -139,6 +141,9 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
     ):
         task = asyncio.create_task(_repeat(period_s, action))
         stack.callback(task.cancel)
+    if control_loop.folders:
+        control_loop.folders.start()
+        stack.callback(control_loop.folders.close)
     # Measure last: it blocks the event loop, and wrong settings are reported before.
     if settings.bandwidth == MEASURE:
         _suggest_measured(settings, node, control_loop.coordinator)
@@ -225,14 +230,18 @@ def _control_loop(settings: Settings) -> ControlLoop:
         None if fixed else lambda name: BandwidthEstimator(learnt.known(name)),
     )
     coordinator.priorities, coordinator.placer = dict(settings.priorities), placer
-    if partitioner:
-        coordinator.unmoved = partitioner.failures
     control_loop = ControlLoop(coordinator, history)
     if settings.archive_folder:
         retention = Retention(settings.archive_age, settings.archive_size)
         control_loop.archive = ArchiveRecorder(settings.archive_folder, retention)
     control_loop.learnt = learnt
-    control_loop.partitioner = partitioner
+    if partitioner:
+        control_loop.partitioner = partitioner
+        coordinator.unmoved = partitioner.failures
+    if partitioner and placer:
+        watch = FolderWatch(settings.job_folder)
+        parts = (watch, placer, partitioner, history.recall, coordinator.has_name)
+        control_loop.folders = JobFolders(*parts)
     return control_loop
 
 

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Notice folders of jobs that appear, and those in which no more files are made.
+
+A folder that exists at the first look (the first one at which the file system is
+mounted), or that was noticed before, is not noticed again. The folder above all of them is listed only if its time of modification has
+changed, so that a look costs one call plus one for each folder in use.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+__all__ = ["IDLE_S", "FolderChanges", "FolderWatch"]
+
+#: A folder in which no file was made or removed for this long is not in use (s).
+IDLE_S: Final = 3600.0
+
+
+@dataclass(frozen=True)
+class FolderChanges:
+    """Names of jobs whose folders have appeared or are no longer in use."""
+
+    appeared: list[str] = field(default_factory=list)
+    ended: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Use:
+    changed_ns: int
+    """Time of modification of the folder, as its file system says."""
+    seen_s: float
+    """When this time was seen first."""
+
+
+class FolderWatch:
+    """Watches the folders of one pattern.
+
+    Parameters
+    ----------
+    pattern
+        Absolute path of a job's folder, with ``{job}`` for its name.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        before, _, after = pattern.partition("{job}")
+        head, _, prefix = before.rpartition("/")
+        suffix, _, rest = after.partition("/")
+        self._parent = Path(head or "/")
+        self._name = re.compile(f"{re.escape(prefix)}(.+){re.escape(suffix)}")
+        self._prefix, self._suffix, self._rest = prefix, suffix, rest
+        #: Time of modification of the folder above at the last listing.
+        self._listed_ns = -1
+        self._seen: set[str] = set()
+        self._in_use: dict[str, _Use] = {}
+
+    def look(self, now_s: float) -> FolderChanges:
+        """Return what has changed since the last look."""
+        is_first = self._listed_ns < 0
+        new_names = self._new_names()
+        appeared = [] if is_first else new_names
+        self._in_use |= {name: _Use(-1, now_s) for name in appeared}
+        ended = [name for name in self._in_use if not self._is_used(name, now_s)]
+        for name in ended:
+            del self._in_use[name]
+        return FolderChanges([name for name in appeared if name in self._in_use], ended)
+
+    def _new_names(self) -> list[str]:
+        """Return names that were never there before, sorted."""
+        changed_ns = _changed_ns(self._parent)
+        if changed_ns is None or changed_ns == self._listed_ns:
+            return []
+        try:
+            with os.scandir(self._parent) as entries:
+                folders = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
+        # A change during the listing is seen at the next look.
+        self._listed_ns = changed_ns
+        matches = map(self._name.fullmatch, folders)
+        names = {match[1] for match in matches if match} - self._seen
+        self._seen |= names
+        return sorted(names)
+
+    def _is_used(self, name: str, now_s: float) -> bool:
+        """Return True if the folder of a job is there and was changed lately."""
+        folder = self._parent / f"{self._prefix}{name}{self._suffix}" / self._rest
+        changed_ns, use = _changed_ns(folder), self._in_use[name]
+        if changed_ns is None:
+            return False
+        if changed_ns != use.changed_ns:
+            self._in_use[name] = _Use(changed_ns, now_s)
+            return True
+        return now_s - use.seen_s < IDLE_S
+
+
+def _changed_ns(folder: Path) -> int | None:
+    """Return when files were made or removed in a folder; None: there is no folder."""
+    try:
+        return folder.stat().st_mtime_ns
+    except OSError:
+        return None

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""A folder that appears is the arrival of a job, which gets storage targets."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+
+from penstock.live.control.jobs import JobHistory
+from penstock.live.control.placing import JobPlacer
+from penstock.live.daemon.job_folders import JobFolders
+from penstock.live.staging.folder_watch import FolderChanges, FolderWatch
+from penstock.live.staging.partitioner import Partitioner
+from penstock.placement import get_allocation, get_placement
+from penstock.placement.online import OnlinePlacement
+from support.waiting import until
+
+NAMES = ("x", "y", "z")
+
+
+class Site:
+    """Three targets, of which a job gets one at first, and two by its history."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        for name in NAMES:
+            (tmp_path / "targets" / name).mkdir(parents=True)
+        self.jobs = tmp_path / "jobs"
+        self.jobs.mkdir()
+        targets = f"directories:{tmp_path}/targets:{','.join(NAMES)}"
+        pattern = f"{self.jobs}/{{job}}"
+        self.partitioner = Partitioner.of(targets, pattern, logging.getLogger("test"))
+        self.online = OnlinePlacement(
+            *(3, 1, get_allocation("n-sys"), get_placement("greedy-non-clairvoyant"))
+        )
+        self.here: set[str] = set()
+        self.histories: dict[str, JobHistory] = {}
+        self.folders = JobFolders(
+            FolderWatch(pattern),
+            JobPlacer(self.online, NAMES, (100.0, 250.0, 240.0)),
+            self.partitioner,
+            self.histories.get,
+            self.here.__contains__,
+        )
+
+
+def test_a_folder_gets_targets_and_frees_them(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.folders.apply(FolderChanges(["a"], []))
+    until((site.jobs / "a" / "0").is_symlink)
+    text = site.folders.explanation("a") or ""
+    assert text.startswith("a is known by its folder only. Its files go to the storage")
+    assert "best-bandwidth gives it 2 of 3 targets" in text
+    assert site.folders.explanation("b") is None
+    site.folders.apply(FolderChanges([], ["a"]))
+    assert site.online.get(f"{os.geteuid()}:a") is None
+    assert site.folders.explanation("a") is None
+    site.partitioner.close()
+
+
+def test_what_the_job_did_before_is_known(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    key = f"{os.geteuid()}:a"
+    site.histories[key] = JobHistory(0.0, 0.0, 2, 20.0, (500.0, 500.0))
+    site.folders.apply(FolderChanges(["a"], []))
+    placed = site.online.get(key)
+    assert placed is not None
+    assert placed.application.phases() == [("work", 8.0), ("io", 500.0)]
+    assert "n-sys gives it" in placed.reason
+    site.partitioner.close()
+
+
+def test_the_folder_of_a_job_that_has_joined_is_left_to_it(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    site.here.add("a")
+    site.folders.apply(FolderChanges(["a"], []))
+    site.folders.apply(FolderChanges([], ["a"]))
+    assert site.folders.explanation("a") is None
+    assert list(site.jobs.iterdir()) == []
+    site.partitioner.close()
+
+
+def test_a_target_that_is_gone_is_named(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    (tmp_path / "targets" / "x").rmdir()
+    site.folders.apply(FolderChanges(["a"], []))
+    until(lambda: "unknown target 'x'" in (site.folders.explanation("a") or ""))
+    site.partitioner.close()
+
+
+def test_folders_are_found_by_the_thread(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+
+    async def find() -> None:
+        site.folders._watch.look(0.0)
+        (site.jobs / "a").mkdir()
+        os.utime(site.jobs, ns=(1, 1))
+        site.folders.start()
+        async with asyncio.timeout(30.0):
+            while site.folders.explanation("a") is None:
+                await asyncio.sleep(0.01)
+        site.folders.close()
+
+    asyncio.run(find())
+    site.partitioner.close()
