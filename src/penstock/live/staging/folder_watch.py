@@ -2,8 +2,9 @@
 """Notice folders of jobs that appear, and those in which no more files are made.
 
 A folder that exists at the first look (the first one at which the file system is
-mounted), or that was noticed before, is not noticed again. The folder above all of them is listed only if its time of modification has
-changed, so that a look costs one call plus one for each folder in use.
+mounted), or that was noticed before, is not noticed again. The folder above all of them
+is listed only if its time of modification has changed lately, so that a look costs one
+call plus one for each folder in use.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ __all__ = ["IDLE_S", "FolderChanges", "FolderWatch"]
 
 #: A folder in which no file was made or removed for this long is not in use (s).
 IDLE_S: Final = 3600.0
+
+#: Times of modification may be this coarse, with a margin (s).
+_COARSE_S: Final = 5.0
 
 
 @dataclass(frozen=True)
@@ -48,19 +52,22 @@ class FolderWatch:
     def __init__(self, pattern: str) -> None:
         before, _, after = pattern.partition("{job}")
         head, _, prefix = before.rpartition("/")
-        suffix, _, rest = after.partition("/")
+        suffix = after.partition("/")[0]
         self._parent = Path(head or "/")
-        self._name = re.compile(f"{re.escape(prefix)}(.+){re.escape(suffix)}")
-        self._prefix, self._suffix, self._rest = prefix, suffix, rest
-        #: Time of modification of the folder above at the last listing.
-        self._listed_ns = -1
+        self._prefix, self._suffix = prefix, suffix
+        # Hidden folders are no jobs.
+        self._name = re.compile(
+            rf"(?!\.){re.escape(prefix)}(.+){re.escape(suffix)}", re.DOTALL
+        )
+        #: The folder above, at the last listing.
+        self._above = _Use(-1, 0.0)
         self._seen: set[str] = set()
         self._in_use: dict[str, _Use] = {}
 
     def look(self, now_s: float) -> FolderChanges:
         """Return what has changed since the last look."""
-        is_first = self._listed_ns < 0
-        new_names = self._new_names()
+        is_first = self._above.changed_ns < 0
+        new_names = self._new_names(now_s)
         appeared = [] if is_first else new_names
         self._in_use |= {name: _Use(-1, now_s) for name in appeared}
         ended = [name for name in self._in_use if not self._is_used(name, now_s)]
@@ -68,18 +75,19 @@ class FolderWatch:
             del self._in_use[name]
         return FolderChanges([name for name in appeared if name in self._in_use], ended)
 
-    def _new_names(self) -> list[str]:
+    def _new_names(self, now_s: float) -> list[str]:
         """Return names that were never there before, sorted."""
         changed_ns = _changed_ns(self._parent)
-        if changed_ns is None or changed_ns == self._listed_ns:
+        is_same = changed_ns == self._above.changed_ns
+        if changed_ns is None or (is_same and now_s - self._above.seen_s > _COARSE_S):
             return []
         try:
             with os.scandir(self._parent) as entries:
                 folders = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
         except OSError:
             return []
-        # A change during the listing is seen at the next look.
-        self._listed_ns = changed_ns
+        if not is_same:
+            self._above = _Use(changed_ns, now_s)
         matches = map(self._name.fullmatch, folders)
         names = {match[1] for match in matches if match} - self._seen
         self._seen |= names
@@ -87,7 +95,7 @@ class FolderWatch:
 
     def _is_used(self, name: str, now_s: float) -> bool:
         """Return True if the folder of a job is there and was changed lately."""
-        folder = self._parent / f"{self._prefix}{name}{self._suffix}" / self._rest
+        folder = self._parent / f"{self._prefix}{name}{self._suffix}"
         changed_ns, use = _changed_ns(folder), self._in_use[name]
         if changed_ns is None:
             return False

@@ -30,6 +30,19 @@ def test_only_folders_that_appear_after_the_first_look_count(tmp_path: Path) -> 
     assert watch.look(2.0) == NOTHING
 
 
+def test_times_of_modification_may_be_coarse(tmp_path: Path) -> None:
+    """Two folders appear in one second, as the file system counts them."""
+    watch = FolderWatch(f"{tmp_path}/{{job}}")
+    watch.look(0.0)
+    _make(tmp_path / "a")
+    changed_ns = tmp_path.stat().st_mtime_ns
+    assert watch.look(10.0).appeared == ["a"]
+    (tmp_path / "b").mkdir()
+    os.utime(tmp_path, ns=(changed_ns, changed_ns))
+    assert watch.look(12.0).appeared == ["b"]
+    assert watch.look(14.0) == NOTHING
+
+
 def test_a_folder_that_is_removed_or_idle_is_no_longer_in_use(tmp_path: Path) -> None:
     watch = FolderWatch(f"{tmp_path}/{{job}}")
     watch.look(0.0)
@@ -50,7 +63,8 @@ def test_a_folder_that_is_removed_or_idle_is_no_longer_in_use(tmp_path: Path) ->
     [
         ("run-{job}.d", "run-x.d", "x"),
         ("run-{job}.d", "x.d", None),
-        ("{job}/output", "x", None),
+        ("{job}/output", "x", "x"),
+        ("{job}", ".hidden", None),
     ],
 )
 def test_the_name_is_where_the_pattern_says(
