@@ -277,7 +277,6 @@ class Settings:
     metrics: str = _setting(
         "",
         parse_host_and_port,
-        parse_job_classes,
         "HOST:PORT at which Prometheus can read metrics; default: no metrics",
         "HOST:PORT",
     )
