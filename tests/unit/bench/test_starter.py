@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.bench import starter
+from penstock.live.node.run import JobClaims
 
 WORDS = ["/daemon", "job", "3", "/program", "path", "4096", "w5"]
 
@@ -20,8 +21,8 @@ def executed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[str], object, f
     """Record command, environment and time instead of executing a program."""
     calls: list[tuple[list[str], object, float]] = []
 
-    def environment(settings: Any, job: str, *, nodes: int) -> dict[str, str]:
-        return {"FOLDER": settings.folder, "JOB": job, "NODES": str(nodes)}
+    def environment(settings: Any, job: str, claims: JobClaims) -> dict[str, str]:
+        return {"FOLDER": settings.folder, "JOB": job, "NODES": str(claims.nodes)}
 
     def execute(command: list[str], variables: object) -> None:
         calls.append((command, variables, time.monotonic()))

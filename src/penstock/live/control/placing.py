@@ -14,7 +14,7 @@ Volumes are in bytes, rates in bytes per second. Nothing here reads a clock.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from statistics import median
 
@@ -96,8 +96,8 @@ class JobPlacer:
 
         If an algorithm fails, the record says so, and there are no targets.
         """
-        application = application_of(job, self._profile_of(job.name))
-        targets, job.placement = self._arrive(application)
+        profile = self._profile_of(job.name)
+        targets, job.placement = self._arrive(lambda: application_of(job, profile))
         return targets
 
     def join_folder(
@@ -113,7 +113,7 @@ class JobPlacer:
             past = (history.iterations, history.iteration_time_s)
             phases = _iteration(median(history.past_bytes), max(profile), 0.0, past)
         return self._arrive(
-            Application.from_phases(job_key, 1, phases, profile=profile)
+            lambda: Application.from_phases(job_key, 1, phases, profile=profile)
         )
 
     def _profile_of(self, name: str) -> Sequence[float]:
@@ -121,9 +121,12 @@ class JobPlacer:
         profiles = self._profiles
         return next(each for pattern, each in profiles if fnmatchcase(name, pattern))
 
-    def _arrive(self, application: Application) -> tuple[tuple[int, ...], str]:
+    def _arrive(
+        self, describe: Callable[[], Application]
+    ) -> tuple[tuple[int, ...], str]:
+        """Return targets, and a sentence about them for the user."""
         try:
-            placed = self._placement.arrive(application)
+            placed = self._placement.arrive(describe())
         except PenstockError as error:
             return (), f"It was given no storage targets: {error}."
         shown = ", ".join(self._names[number] for number in placed.targets)
