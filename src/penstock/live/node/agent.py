@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -48,6 +49,7 @@ from penstock.live.wire.messages import (
     Grants,
     JobCounters,
     JobLeft,
+    OnBehalfOf,
     PageAssigned,
     Refused,
     RegisterJob,
@@ -438,6 +440,10 @@ class Agent:
         cost = self._cost(peer, message)
         if wait_s := self.budgets.spend(user, Spending.MESSAGES, now_s, cost):
             await asyncio.sleep(wait_s)
+        if isinstance(message, OnBehalfOf):
+            if not peer.is_trusted:
+                return Refused("only root may ask on behalf of another user")
+            peer, message = replace(peer, user=message.user), message.request
         if not isinstance(message, AttachProcess | RegisterJob):
             return await self._forward(peer, message)
         try:
