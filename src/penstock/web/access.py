@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""Who sends a request: by the kernel on loopback, or by a token.
+
+Without a file of tokens, the page is served on loopback only, and the kernel says which
+user has opened the connection (`KernelAccess`). Names of other hosts are refused:
+otherwise a foreign page whose name suddenly points to 127.0.0.1 could read this one.
+
+With a file of tokens (`TokenAccess`), a browser logs in once and gets a cookie. The
+cookie is not the token, and scripts cannot read it. Programs, such as Prometheus, send
+the token in the header ``Authorization: Bearer``. Tokens never are in an address.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Final, Protocol
+
+from starlette.requests import HTTPConnection
+
+from penstock.web.peers import TcpAddress, is_loopback, user_of_connection
+from penstock.web.readers import Reader, reader_of_user
+from penstock.web.tokens import TokenFile, token_digest
+
+__all__ = [
+    "COOKIE",
+    "SESSION_S",
+    "Access",
+    "KernelAccess",
+    "TokenAccess",
+    "is_same_origin",
+]
+
+COOKIE: Final = "penstock_session"
+#: How long a login holds (s).
+SESSION_S: Final = 12 * 3600.0
+#: Logins that are remembered; the oldest are forgotten first.
+_MOST_SESSIONS: Final = 1000
+_SECRET_BYTES: Final = 32
+#: Longest token or cookie that is looked at (characters).
+_LONGEST: Final = 200
+_BEARER: Final = "bearer "
+
+
+class Access(Protocol):
+    """Says who sends a request."""
+
+    has_login: bool
+    """True if a reader who is not known can log in."""
+
+    def reader(self, request: HTTPConnection) -> Reader | None:
+        """Return who sends a request; None if nobody may see the answer."""
+
+
+def is_same_origin(request: HTTPConnection) -> bool:
+    """Return True if a request to write comes from a page of this server."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    # Browsers of before 2023 send the origin only.
+    origin = request.headers.get("origin", "")
+    host = request.headers.get("host", "")
+    return bool(host) and origin.partition("://")[2] == host
+
+
+class KernelAccess:
+    """Knows readers on this machine by the users of their connections."""
+
+    has_login = False
+
+    def __init__(
+        self,
+        user_of: Callable[[TcpAddress, TcpAddress], int | None] = user_of_connection,
+    ) -> None:
+        self._user_of = user_of
+
+    def reader(self, request: HTTPConnection) -> Reader | None:
+        """Return who has opened the connection of a request."""
+        if not _names_loopback(request.headers.get("host", "")):
+            return None
+        client, server = request.client, request.scope.get("server")
+        if client is None or server is None or server[1] is None:
+            return None
+        user = self._user_of((client.host, client.port), (server[0], server[1]))
+        return None if user is None else reader_of_user(user)
+
+
+def _names_loopback(host_header: str) -> bool:
+    """Return True if a request was sent to a name of this machine itself."""
+    if host_header.startswith("["):
+        host = host_header[1:].partition("]")[0]
+    else:
+        host = host_header.partition(":")[0]
+    return is_loopback(host)
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """A login."""
+
+    token_digest: str
+    end_s: float
+    """On the monotonic clock."""
+
+
+class TokenAccess:
+    """Knows readers by tokens, and by the cookies that they got for them."""
+
+    has_login = True
+
+    def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._tokens = TokenFile(path)
+        self._clock = clock
+        #: SHA-256 of a cookie -> login, oldest first.
+        self._sessions: dict[str, _Session] = {}
+
+    def reader(self, request: HTTPConnection) -> Reader | None:
+        """Return who has the token or the cookie of a request."""
+        authorization = request.headers.get("authorization", "")
+        if authorization[: len(_BEARER)].lower() == _BEARER:
+            return self._with_token(authorization[len(_BEARER) :].strip())
+        session = self._sessions.get(_hashed(request.cookies.get(COOKIE, "")))
+        if session is None or session.end_s < self._clock():
+            return None
+        # A token that was removed from the file ends the logins with it.
+        return self._tokens.reader(session.token_digest)
+
+    def log_in(self, token: str) -> str | None:
+        """Return a cookie for a token; None if the token is not valid."""
+        if self._with_token(token) is None:
+            return None
+        cookie = secrets.token_urlsafe(_SECRET_BYTES)
+        while len(self._sessions) >= _MOST_SESSIONS:
+            self._sessions.pop(next(iter(self._sessions)))
+        session = _Session(token_digest(token), self._clock() + SESSION_S)
+        self._sessions[_hashed(cookie)] = session
+        return cookie
+
+    def log_out(self, cookie: str) -> None:
+        """End the login with this cookie."""
+        self._sessions.pop(_hashed(cookie), None)
+
+    def _with_token(self, token: str) -> Reader | None:
+        if not 0 < len(token) <= _LONGEST:
+            return None
+        return self._tokens.reader(token_digest(token))
+
+
+def _hashed(cookie: str) -> str:
+    """Return the key of a cookie: a search by it takes no longer for a near miss."""
+    return sha256(cookie[:_LONGEST].encode(errors="replace")).hexdigest()

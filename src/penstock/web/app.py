@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: MIT
+"""The requests that the dashboard answers.
+
+| path | answer |
+|---|---|
+| ``/`` | the page |
+| ``/login``, ``/logout`` | with a file of tokens: get and give back a cookie |
+| ``/static/FILE`` | parts of the page; anybody may read them |
+| ``/api/status`` | the document of ``penstock ctl status --json -`` |
+| ``/api/jobs/NAME`` | status, explanation and report of one job |
+| ``/api/history`` | past jobs, as ``penstock history --json -`` |
+| ``/api/events`` | server-sent events, see `watch` |
+| ``/metrics`` | for Prometheus |
+
+Everything but ``/static`` and ``/login`` needs a reader (`access`), who gets the answer
+that the daemon gives to this user. Errors of the API are JSON: ``error`` says what is
+wrong in one line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from penstock.errors import InputError, PenstockError, UnavailableError
+from penstock.live.daemon.metrics import CONTENT_TYPE, render_jobs
+from penstock.live.wire.messages import (
+    ExplainJob,
+    GetJobReport,
+    GetStatus,
+    JobReport,
+    ListPastJobs,
+    StatusDocument,
+)
+from penstock.web.access import (
+    COOKIE,
+    SESSION_S,
+    Access,
+    TokenAccess,
+    is_same_origin,
+)
+from penstock.web.headers import SafeHeaders
+from penstock.web.link import DaemonLink
+from penstock.web.readers import Reader
+from penstock.web.watch import Watch
+
+__all__ = ["Dashboard", "build_app"]
+
+_STATIC: Final = Path(__file__).with_name("static")
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
+#: Readers of events at a time.
+_MOST_STREAMS: Final = 64
+#: How long an answer of the daemon is given to others with the same rights (s).
+_FRESH_S: Final = 1.0
+#: Operations of a job that ``/api/jobs`` shows, the last ones.
+_MOST_OPERATIONS: Final = 500
+#: Past jobs that ``/api/history`` lists.
+_MOST_PAST: Final = 200
+#: Longest body of a request: a token in a form (bytes).
+_LONGEST_BODY: Final = 1024
+
+
+@dataclass(slots=True)
+class Dashboard:
+    """What the answers are made of."""
+
+    watch: Watch
+    link: DaemonLink
+    access: Access
+    streams: int = 0
+    """Readers of events now."""
+    answers: dict[int | None, tuple[float, StatusDocument]] = field(
+        default_factory=dict
+    )
+    """User id -> when the daemon answered, and its status."""
+
+    async def status(self, reader: Reader) -> StatusDocument:
+        """Return the status with explanations, at most `_FRESH_S` old."""
+        now_s = time.monotonic()
+        known = self.answers.get(reader.user)
+        if known is not None and now_s - known[0] < _FRESH_S:
+            return known[1]
+        status: StatusDocument = await self.link.ask(GetStatus(), reader)
+        old = [user for user, (at, _) in self.answers.items() if now_s - at > _FRESH_S]
+        for user in old:
+            del self.answers[user]
+        self.answers[reader.user] = now_s, status
+        return status
+
+
+_Handler = Callable[[Dashboard, Reader, Request], Awaitable[Response]]
+
+
+def build_app(dashboard: Dashboard) -> Starlette:
+    """Return the application; it polls the daemon as long as it is served."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        task = asyncio.create_task(dashboard.watch.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            dashboard.link.close()
+
+    async def log_in(request: Request) -> Response:
+        return await _log_in(dashboard.access, request)
+
+    async def log_out(request: Request) -> Response:
+        return _log_out(dashboard.access, request)
+
+    def of_reader(handler: _Handler, *, is_page: bool = False) -> Any:
+        """Return an endpoint that answers only to readers."""
+
+        async def endpoint(request: Request) -> Response:
+            reader = dashboard.access.reader(request)
+            if reader is not None:
+                return await handler(dashboard, reader, request)
+            if is_page and dashboard.access.has_login:
+                return RedirectResponse("login", HTTPStatus.SEE_OTHER)
+            return _refusal(dashboard.access)
+
+        return endpoint
+
+    return Starlette(
+        routes=[
+            Route("/", of_reader(_page, is_page=True)),
+            Route("/login", _login_page, methods=["GET"]),
+            Route("/login", log_in, methods=["POST"]),
+            Route("/logout", log_out, methods=["POST"]),
+            Route("/static/{name}", _static_file),
+            Route("/api/status", of_reader(_status)),
+            Route("/api/jobs/{name:path}", of_reader(_job)),
+            Route("/api/history", of_reader(_history)),
+            Route("/api/events", of_reader(_events)),
+            Route("/metrics", of_reader(_metrics)),
+        ],
+        middleware=[Middleware(SafeHeaders)],
+        exception_handlers={PenstockError: _on_error},
+        lifespan=lifespan,
+    )
+
+
+# --- Pages ----------------------------------------------------------------------------
+
+
+async def _page(_: Dashboard, __: Reader, ___: Request) -> Response:
+    return _file("index.html")
+
+
+async def _login_page(_: Request) -> Response:
+    return _file("login.html")
+
+
+async def _static_file(request: Request) -> Response:
+    return _file(request.path_params["name"])
+
+
+def _file(name: str, status: int = HTTPStatus.OK) -> Response:
+    """Return a part of the page; a name has no folder."""
+    path = _STATIC / name
+    if path.parent != _STATIC or path.suffix not in _TYPES or not path.is_file():
+        return _error("there is no such page", HTTPStatus.NOT_FOUND)
+    return Response(path.read_bytes(), status, media_type=_TYPES[path.suffix])
+
+
+async def _log_in(access: Access, request: Request) -> Response:
+    """Give a cookie for a token; show the form again if the token is not valid."""
+    if not isinstance(access, TokenAccess):
+        return RedirectResponse("./", HTTPStatus.SEE_OTHER)
+    if not is_same_origin(request):
+        return _error("a foreign page sent this form", HTTPStatus.FORBIDDEN)
+    fields = parse_qs((await _body(request)).decode(errors="replace"))
+    cookie = access.log_in(fields.get("token", [""])[0].strip())
+    if cookie is None:
+        return _file("refused.html", HTTPStatus.FORBIDDEN)
+    response = RedirectResponse("./", HTTPStatus.SEE_OTHER)
+    response.set_cookie(
+        COOKIE,
+        cookie,
+        max_age=int(SESSION_S),
+        httponly=True,
+        samesite="strict",
+        # A proxy that encrypts says so; a browser on loopback has no encryption.
+        secure=request.headers.get("x-forwarded-proto") == "https",
+    )
+    return response
+
+
+def _log_out(access: Access, request: Request) -> Response:
+    if not is_same_origin(request):
+        return _error("a foreign page sent this form", HTTPStatus.FORBIDDEN)
+    if isinstance(access, TokenAccess):
+        access.log_out(request.cookies.get(COOKIE, ""))
+    response = RedirectResponse("login", HTTPStatus.SEE_OTHER)
+    response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+    return response
+
+
+async def _body(request: Request) -> bytes:
+    """Return the body of a request; raise `InputError` if it is too long."""
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > _LONGEST_BODY:
+            raise InputError("the request is too long", remedy="send a token only")
+    return body
+
+
+# --- Answers --------------------------------------------------------------------------
+
+
+async def _status(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
+    return _json((await dashboard.status(reader)).document())
+
+
+async def _job(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
+    name = request.path_params["name"]
+    explained = await dashboard.link.ask(ExplainJob(name), reader)
+    try:
+        report: JobReport = await dashboard.link.ask(GetJobReport(name), reader)
+    except InputError as error:
+        # It had no operation yet, or nothing is archived.
+        reported: dict[str, Any] = {"report": None, "report_note": str(error)}
+    else:
+        reported = {"report": _report(report), "report_note": ""}
+    return _json(
+        {
+            "penstock": 1,
+            "job": _line(dashboard.watch, reader, name),
+            "explanation": explained.text,
+            **reported,
+        }
+    )
+
+
+def _line(watch: Watch, reader: Reader, name: str) -> dict[str, Any] | None:
+    """Return the status of a job by its name or key; None if it does not run now."""
+    if watch.latest is None:
+        return None
+    lines = reader.part_of(watch.latest.status).document()["jobs"]
+    for line in lines:
+        if name in (line["job"], f"{line['user']}:{line['job']}"):
+            return dict(line)
+    return None
+
+
+def _report(report: JobReport) -> dict[str, Any]:
+    """Return what a job did, without the operations of others."""
+    return {
+        "job": msgspec.to_builtins(report.job),
+        "operations": msgspec.to_builtins(report.operations[-_MOST_OPERATIONS:]),
+        "operation_count": report.operation_count,
+        "delays": msgspec.to_builtins(report.delays),
+    }
+
+
+async def _history(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
+    past = await dashboard.link.ask(ListPastJobs(_MOST_PAST), reader)
+    return _json({"penstock": 1, "jobs": past.jobs})
+
+
+async def _events(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
+    if dashboard.streams >= _MOST_STREAMS:
+        return _error("too many browsers watch", HTTPStatus.SERVICE_UNAVAILABLE)
+    last_id = request.headers.get("last-event-id", "")
+
+    async def stream() -> AsyncIterator[bytes]:
+        dashboard.streams += 1
+        try:
+            async for text in dashboard.watch.events(
+                reader, last_id, lambda: dashboard.access.reader(request) == reader
+            ):
+                yield text
+        finally:
+            dashboard.streams -= 1
+
+    return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+async def _metrics(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
+    poll, silence = dashboard.watch.latest, dashboard.watch.silence
+    if poll is None or silence:
+        return _error(silence, HTTPStatus.SERVICE_UNAVAILABLE)
+    text = render_jobs(reader.part_of(poll.status))
+    return Response(text, headers={"content-type": CONTENT_TYPE})
+
+
+# --- Forms of answers -----------------------------------------------------------------
+
+
+def _json(document: Any, status: int = HTTPStatus.OK) -> Response:
+    data = msgspec.json.encode(document)
+    return Response(data, status, media_type="application/json")
+
+
+def _error(reason: str, status: int) -> Response:
+    return _json({"penstock": 1, "error": reason}, status)
+
+
+def _refusal(access: Access) -> Response:
+    if access.has_login:
+        return _error("log in first, or send a token", HTTPStatus.UNAUTHORIZED)
+    return _error(
+        "only users of this machine may look at this page, under the name localhost",
+        HTTPStatus.FORBIDDEN,
+    )
+
+
+async def _on_error(_: Request, error: Exception) -> Response:
+    """Answer a request that the daemon refused, or did not answer."""
+    if isinstance(error, UnavailableError):
+        return _error(str(error), HTTPStatus.SERVICE_UNAVAILABLE)
+    text = str(error)
+    is_unknown = "there is no job" in text
+    return _error(text, HTTPStatus.NOT_FOUND if is_unknown else HTTPStatus.BAD_REQUEST)

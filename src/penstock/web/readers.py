@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: MIT
+"""Who looks at the page, and what this reader may see.
+
+The rules are those of the Unix socket: root and the user who runs the daemon are
+operators and see all jobs; other users see their own.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec.structs import replace
+
+from penstock.live.wire.messages import ControllerRequest, OnBehalfOf, StatusDocument
+
+__all__ = ["OPERATOR", "Reader", "reader_of_user"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Somebody who looks at the page."""
+
+    user: int | None
+    """User id; None: an operator, who sees everything."""
+
+    def may_see(self, job_key: str) -> bool:
+        """Return True if the reader may see the job with this key."""
+        return self.user is None or job_key.startswith(f"{self.user}:")
+
+    def part_of(self, status: StatusDocument) -> StatusDocument:
+        """Return what the reader may see of a status without explanations.
+
+        It is what the daemon answers to this user. Explanations name other jobs: the
+        daemon itself must write them for the user (`request`).
+        """
+        if self.user is None:
+            return status
+        return replace(
+            status,
+            jobs=[line for line in status.jobs if line.user == self.user],
+            throttled=[each for each in status.throttled if each.user == self.user],
+        )
+
+    def request(self, request: ControllerRequest) -> ControllerRequest | OnBehalfOf:
+        """Return the message that asks the daemon with the rights of the reader."""
+        return request if self.user is None else OnBehalfOf(self.user, request)
+
+
+OPERATOR: Final = Reader(None)
+
+
+def reader_of_user(user: int) -> Reader:
+    """Return the reader with this user id."""
+    return OPERATOR if user in (0, os.geteuid()) else Reader(user)
