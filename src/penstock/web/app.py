@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -235,7 +235,10 @@ async def _status(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
 
 async def _job(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
     name = request.path_params["name"]
-    explained = await dashboard.link.ask(ExplainJob(name), reader)
+    try:
+        explained = await dashboard.link.ask(ExplainJob(name), reader)
+    except InputError as error:
+        return _error(str(error), HTTPStatus.NOT_FOUND)
     try:
         report: JobReport = await dashboard.link.ask(GetJobReport(name), reader)
     except InputError as error:
@@ -330,6 +333,4 @@ async def _on_error(_: Request, error: Exception) -> Response:
     """Answer a request that the daemon refused, or did not answer."""
     if isinstance(error, UnavailableError):
         return _error(str(error), HTTPStatus.SERVICE_UNAVAILABLE)
-    text = str(error)
-    is_unknown = "there is no job" in text
-    return _error(text, HTTPStatus.NOT_FOUND if is_unknown else HTTPStatus.BAD_REQUEST)
+    return _error(str(error), HTTPStatus.BAD_REQUEST)
