@@ -73,10 +73,14 @@ ALLOWED: dict[str, set[str]] = {
         *(_SIMULATION | {TOP, "experiments"}),
         *("live.archive", "live.control", "live.wire.messages"),
     },
+    "web": {
+        *("errors", "files", "units", "mount"),
+        *("live.wire", "live.wire.messages", "live.daemon"),
+    },
     "cli": {
         *(_SIMULATION | _LIVE),
         *(TOP, "program", "live.daemon", "live.wire.messages", "mount", "bench"),
-        *("experiments", "papers", "advice"),
+        *("experiments", "papers", "advice", "web"),
     },
     "__main__": {"cli"},
 }

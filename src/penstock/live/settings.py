@@ -409,6 +409,20 @@ class Settings:
         "HOST:PORT at which Prometheus can read metrics; default: no metrics",
         "HOST:PORT",
     )
+    web: str = _setting(
+        "",
+        _host_and_port,
+        "HOST:PORT at which a browser shows live control; without `web_token` only on "
+        "this machine, e.g. 127.0.0.1:9480; default: no page",
+        "HOST:PORT",
+    )
+    web_token: str = _setting(
+        "",
+        _text,
+        "file with the tokens of those who may look at the page, made by `penstock "
+        "serve --make-web-token USER`",
+        "FILE",
+    )
     state: str = _setting(
         "",
         _text,
@@ -619,9 +633,34 @@ def check_together(settings: Settings) -> None:
             where="listen",
             remedy="agents must join the controller itself: remove one of the two",
         )
+    if settings.web and settings.join:
+        raise InputError(
+            "does not go with `join`",
+            where="web",
+            remedy="show the page where the controller runs",
+        )
+    if settings.web and not (settings.web_token or _is_local(settings.web)):
+        raise InputError(
+            f"{settings.web!r} can be reached from other machines",
+            where="web",
+            remedy="give a web_token file, or an address such as 127.0.0.1:9480",
+        )
     if settings.job_folder and not settings.targets:
         raise InputError(
             "has no effect without `targets`",
             where="job_folder",
             remedy="set targets, or remove job_folder",
         )
+
+
+def _is_local(address: str) -> bool:
+    """Return True if only this machine can reach HOST:PORT; no HOST: it can."""
+    host = address.rpartition(":")[0].strip("[]")
+    if host in ("", "localhost"):
+        return True
+    import ipaddress  # noqa: PLC0415 - rarely used
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: MIT
+"""The process of the dashboard, both ends: its start by ``serve``, and its program.
+
+``penstock serve`` opens the port itself, so that a wrong address is reported at once
+and browsers can connect while the process starts. The process gets the open port and
+its configuration, and runs ``python -m penstock.cli.live.web_process``.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from penstock.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from penstock.live.settings import Settings
+
+__all__ = ["WebConfig", "main", "web_process"]
+
+_BACKLOG = 128
+#: Priority of the process: the daemon and programs come first.
+_NICE = 5
+#: Questions to the daemon at a time.
+_THREADS = 4
+
+
+class WebConfig(msgspec.Struct, frozen=True):
+    """What the process of the dashboard is told."""
+
+    descriptor: int
+    """Number of the open port."""
+    socket: str
+    """Unix socket of the daemon."""
+    mounts: str
+    """Folder of the sockets of mounts."""
+    token_file: str
+    """File of tokens; "": the kernel says who connects."""
+    log_format: str
+    log_level: str
+
+
+def web_process(
+    settings: Settings,
+) -> Callable[[], AbstractAsyncContextManager[None]]:
+    """Open the port of the dashboard; return what keeps its process running.
+
+    Without the setting `web`, there is no port and no process.
+
+    Raises
+    ------
+    InputError
+        If the port cannot be opened, the tokens cannot be read, or a package of the
+        extra `web` is missing.
+    """
+    if not settings.web:
+        return nullcontext
+    for package in ("starlette", "uvicorn"):
+        if find_spec(package) is None:
+            raise MissingExtraError(package, "web", where="web")
+    from penstock.live.daemon.companion import companion
+    from penstock.web.tokens import TokenFile
+
+    if settings.web_token:
+        TokenFile(Path(settings.web_token))
+    listener = _listen(settings.web)
+    config = WebConfig(
+        listener.fileno(),
+        str(settings.socket),
+        str(settings.home / "mounts"),
+        settings.web_token,
+        settings.log_format,
+        settings.log_level,
+    )
+    text = msgspec.json.encode(config).decode()
+    # -P: what lies in the working directory is not imported.
+    command = [sys.executable, "-P", "-m", "penstock.cli.live.web_process", text]
+    return lambda: companion("the web page", command, [listener.fileno()])
+
+
+def _listen(address: str) -> socket.socket:
+    """Return an open port at ``HOST:PORT``."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]") or "127.0.0.1"
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, int(port)), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen: {error.strerror or error}",
+            where=f"web {address!r}",
+            remedy="give another HOST:PORT, e.g. 127.0.0.1:9480",
+        ) from None
+
+
+# --- The process ----------------------------------------------------------------------
+
+
+def main(text: str) -> int:
+    """Serve the dashboard until SIGTERM, or until the daemon has ended."""
+    import asyncio
+
+    from penstock.cli.live.logs import start_logging
+    from penstock.live.settings import Settings
+
+    config = msgspec.json.decode(text, type=WebConfig)
+    log = Settings(log_format=config.log_format, log_level=config.log_level)
+    start_logging(log, sys.stderr)
+    os.setpriority(os.PRIO_PROCESS, 0, _NICE)
+    asyncio.run(_serve(config))
+    return 0
+
+
+async def _serve(config: WebConfig) -> None:
+    import asyncio
+    from functools import partial
+
+    from penstock.mount.control import all_statuses
+    from penstock.web.access import Access, KernelAccess, TokenAccess
+    from penstock.web.app import Dashboard, build_app
+    from penstock.web.link import DaemonLink
+    from penstock.web.serving import serve_app
+    from penstock.web.watch import Watch
+
+    access: Access = KernelAccess()
+    if config.token_file:
+        access = TokenAccess(Path(config.token_file))
+    path = Path(config.socket)
+    watch = Watch(DaemonLink(path, 1), partial(all_statuses, Path(config.mounts)))
+    dashboard = Dashboard(watch, DaemonLink(path, _THREADS), access)
+    ended = asyncio.Event()
+    # The daemon holds the other end; nothing is ever written to it.
+    reader = await _standard_input()
+    task = asyncio.create_task(_set_at_end(reader, ended))
+    listener = socket.socket(fileno=config.descriptor)
+    await serve_app(build_app(dashboard), listener, ended)
+    task.cancel()
+
+
+async def _standard_input() -> asyncio.StreamReader:
+    import asyncio
+
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin
+    )
+    return reader
+
+
+async def _set_at_end(reader: asyncio.StreamReader, ended: asyncio.Event) -> None:
+    await reader.read()
+    ended.set()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
