@@ -6,6 +6,7 @@
 | ``/`` | the page |
 | ``/login``, ``/logout`` | with a file of tokens: get and give back a cookie |
 | ``/static/FILE`` | parts of the page; anybody may read them |
+| ``/api/reader`` | who the reader is, and whether there is a login |
 | ``/api/status`` | the document of ``penstock ctl status --json -`` |
 | ``/api/jobs/NAME`` | status, explanation and report of one job |
 | ``/api/history`` | past jobs, as ``penstock history --json -`` |
@@ -148,6 +149,7 @@ def build_app(dashboard: Dashboard) -> Starlette:
             Route("/login", log_in, methods=["POST"]),
             Route("/logout", log_out, methods=["POST"]),
             Route("/static/{name}", _static_file),
+            Route("/api/reader", of_reader(_reader)),
             Route("/api/status", of_reader(_status)),
             Route("/api/jobs/{name:path}", of_reader(_job)),
             Route("/api/history", of_reader(_history)),
@@ -227,6 +229,17 @@ async def _body(request: Request) -> bytes:
 
 
 # --- Answers --------------------------------------------------------------------------
+
+
+async def _reader(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
+    return _json(
+        {
+            "penstock": 1,
+            "user": reader.user,
+            "operator": reader.user is None,
+            "login": dashboard.access.has_login,
+        }
+    )
 
 
 async def _status(dashboard: Dashboard, reader: Reader, _: Request) -> Response:

@@ -26,13 +26,13 @@ function digits(number) {
 }
 
 // An amount of bytes; `like` is an amount whose units are taken, binary or decimal.
-export function volume(bytes, like) {
+export function volume(bytes, like = bytes) {
   const binary = isBinary(like);
   const [number, power] = scaled(bytes, binary ? 1024 : 1000);
   return `${digits(number)} ${(binary ? BINARY : DECIMAL)[power]}B`;
 }
 
-export function rate(bytesPerSecond, like) {
+export function rate(bytesPerSecond, like = bytesPerSecond) {
   return `${volume(bytesPerSecond, like)}/s`;
 }
 

@@ -99,6 +99,14 @@ async function reconnect() {
   connect();
 }
 
+async function showReader() {
+  const reader = await getJson("api/reader");
+  get("logout").hidden = !reader.login;
+  get("reader").textContent = reader.operator ? "You see all jobs." :
+    `You see the jobs of user ${reader.user}.`;
+}
+
+showReader().catch(() => {});
 setInterval(sayNews, 1000);
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) picture.draw();
