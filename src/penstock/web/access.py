@@ -18,13 +18,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Protocol
-
-from starlette.requests import HTTPConnection
+from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.web.peers import TcpAddress, is_loopback, user_of_connection
 from penstock.web.readers import Reader, reader_of_user
 from penstock.web.tokens import TokenFile, token_digest
+
+if TYPE_CHECKING:
+    from starlette.requests import HTTPConnection
 
 __all__ = [
     "COOKIE",
