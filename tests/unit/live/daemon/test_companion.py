@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from penstock.live.daemon.companion import companion
-from support.waiting import until, until_async
+from support.waiting import LIMIT_S, until, until_async
 
 #: Adds its process id to a file, then waits for the end of its standard input.
 WAITS = """
@@ -24,6 +24,19 @@ sys.stdin.read()
 ENDS = WAITS.replace("sys.stdin.read()", "sys.exit(3)")
 #: The same, but does not listen to SIGTERM.
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WAITS
+
+#: A daemon that ends without stopping its companion, when that has started.
+DAEMON = """
+import asyncio, os, pathlib, sys
+from penstock.live.daemon.companion import companion
+async def act():
+    async with companion("it", [sys.executable, "-c", *sys.argv[1:]]):
+        path = pathlib.Path(sys.argv[2])
+        while not (path.exists() and path.read_text()):
+            await asyncio.sleep(0.01)
+        os._exit(9)
+asyncio.run(act())
+"""
 
 
 def started(path: Path) -> list[int]:
@@ -88,16 +101,7 @@ def test_one_that_does_not_stop_is_killed(
 
 def test_it_does_not_outlive_a_killed_daemon(tmp_path: Path) -> None:
     path = tmp_path / "started"
-    child = os.fork()
-    if child == 0:
-
-        async def act() -> None:
-            async with companion("it", [sys.executable, "-c", WAITS, str(path)]):
-                await until_async(lambda: started(path))
-                os._exit(0)
-
-        asyncio.run(act())
-        os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
+    daemon = [sys.executable, "-c", DAEMON, WAITS, str(path)]
+    assert subprocess.run(daemon, check=False, timeout=LIMIT_S).returncode == 9
     (pid,) = started(path)
     until(lambda: not is_there(pid))
