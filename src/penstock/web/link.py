@@ -2,12 +2,14 @@
 """Questions to the daemon, from an event loop.
 
 The client of the daemon's socket blocks: it is called in threads. The number of
-questions that wait for a thread is bounded.
+questions that wait for a thread is bounded, for all readers and for each user: a user
+who asks without a pause must not delay others.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -21,8 +23,9 @@ __all__ = ["DaemonLink"]
 
 #: How long the daemon may take for an answer (s).
 _LIMIT_S: Final = 5.0
-#: Questions that may be asked or wait at a time.
+#: Questions that may be asked or wait at a time, of all readers and of one user.
 _MOST: Final = 32
+_MOST_OF_USER: Final = 2
 
 
 class DaemonLink:
@@ -39,7 +42,7 @@ class DaemonLink:
     def __init__(self, path: Path, threads: int) -> None:
         self._path = path
         self._threads = ThreadPoolExecutor(threads, "daemon")
-        self._waiting = 0
+        self._waiting: Counter[Reader] = Counter()
 
     async def ask(self, request: ControllerRequest, reader: Reader = OPERATOR) -> Any:
         """Return the answer that a reader may see.
@@ -51,16 +54,21 @@ class DaemonLink:
         InputError
             If the daemon refuses.
         """
-        if self._waiting >= _MOST:
+        is_user = reader.user is not None
+        if self._waiting.total() >= _MOST or (
+            is_user and self._waiting[reader] >= _MOST_OF_USER
+        ):
             raise UnavailableError(
                 "too many requests wait for the daemon", remedy="try again later"
             )
-        self._waiting += 1
+        self._waiting[reader] += 1
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._threads, self._ask, request, reader)
         finally:
-            self._waiting -= 1
+            self._waiting[reader] -= 1
+            if not self._waiting[reader]:
+                del self._waiting[reader]
 
     def _ask(self, request: ControllerRequest, reader: Reader) -> Any:
         with Client(self._path, _LIMIT_S) as client:

@@ -12,7 +12,7 @@ import pytest
 from penstock.errors import UnavailableError
 from penstock.live.wire.messages import ExplainJob, GetStatus, OnBehalfOf
 from penstock.web.link import DaemonLink
-from penstock.web.readers import Reader
+from penstock.web.readers import OPERATOR, Reader
 
 
 class FakeClient:
@@ -62,3 +62,18 @@ def test_too_many_questions_are_refused(monkeypatch: pytest.MonkeyPatch) -> None
 
     refused = [isinstance(each, UnavailableError) for each in asyncio.run(act())]
     assert refused == [False, False, False, True, True]
+
+
+def test_one_user_leaves_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.web.link.Client", FakeClient)
+
+    async def act() -> list[Any]:
+        link = DaemonLink(Path("socket"), 1)
+        readers = [Reader(7)] * 4 + [Reader(8)] + [OPERATOR] * 4
+        questions = [link.ask(GetStatus(), reader) for reader in readers]
+        answers = await asyncio.gather(*questions, return_exceptions=True)
+        link.close()
+        return answers
+
+    refused = [isinstance(each, UnavailableError) for each in asyncio.run(act())]
+    assert refused == [False, False, True, True, *[False] * 5]

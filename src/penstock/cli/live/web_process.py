@@ -32,7 +32,7 @@ _BACKLOG = 128
 #: Priority of the process: the daemon and programs come first.
 _NICE = 5
 #: Questions to the daemon at a time.
-_THREADS = 4
+_THREADS = 8
 
 
 class WebConfig(msgspec.Struct, frozen=True):

@@ -432,6 +432,11 @@ class Agent:
         A user who asks too much has to wait. Raise `UnavailableError` if that would
         take longer than the user waits for an answer.
         """
+        if isinstance(message, OnBehalfOf):
+            if not peer.is_trusted:
+                return Refused("only root may ask on behalf of another user")
+            # From here on with the rights and the budget of that user.
+            peer, message = replace(peer, user=message.user), message.request
         user, now_s = peer.user, self._clock()
         if self.budgets.debt_s(user, Spending.MESSAGES, now_s) > _ANSWER_S:
             raise UnavailableError(
@@ -440,10 +445,6 @@ class Agent:
         cost = self._cost(peer, message)
         if wait_s := self.budgets.spend(user, Spending.MESSAGES, now_s, cost):
             await asyncio.sleep(wait_s)
-        if isinstance(message, OnBehalfOf):
-            if not peer.is_trusted:
-                return Refused("only root may ask on behalf of another user")
-            peer, message = replace(peer, user=message.user), message.request
         if not isinstance(message, AttachProcess | RegisterJob):
             return await self._forward(peer, message)
         try:
