@@ -7,7 +7,8 @@ set -eu
 
 PACKAGES="${*:-slurm-wlm slurm-client munge iproute2 gcc fuse3 libfuse3-dev bindfs
     moosefs-master moosefs-chunkserver moosefs-client moosefs-cli
-    rsync fio busybox-static sqlite3 openmpi-bin libopenmpi-dev chromium}"
+    rsync fio busybox-static sqlite3 openmpi-bin libopenmpi-dev chromium
+    prometheus}"
 
 missing=
 for package in $PACKAGES; do

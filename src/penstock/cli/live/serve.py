@@ -42,6 +42,12 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="create prolog, epilog and task prolog for Slurm in FOLDER, and exit",
     )
     only.add_argument(
+        "--make-grafana",
+        metavar="FOLDER",
+        help="create a dashboard for Grafana and alerts for Prometheus in FOLDER, and "
+        "exit",
+    )
+    only.add_argument(
         "--make-web-token",
         metavar="USER",
         help="write a token of USER, or of `operator`, to the file of --web-token, "
@@ -68,6 +74,12 @@ def main(arguments: argparse.Namespace) -> int:
         from penstock.live.node.slurm import make_scripts
 
         make_scripts(Path(arguments.make_slurm), settings.home)
+        return 0
+    if arguments.make_grafana:
+        from penstock.web.grafana import make_grafana
+
+        for path in make_grafana(Path(arguments.make_grafana)):
+            sys.stdout.write(f"{path}\n")
         return 0
     if arguments.make_web_token:
         return _make_web_token(settings.web_token, arguments.make_web_token)
