@@ -75,7 +75,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "web": {
         *("errors", "files", "units", "mount"),
-        *("live.wire", "live.wire.messages", "live.daemon"),
+        *("live.wire", "live.wire.messages", "live.daemon", "live.archive"),
+        "live.control",
     },
     "cli": {
         *(_SIMULATION | _LIVE),

@@ -10,6 +10,7 @@
 | ``/api/status`` | the document of ``penstock ctl status --json -`` |
 | ``/api/jobs/NAME`` | status, explanation and report of one job |
 | ``/api/history`` | past jobs, as ``penstock history --json -`` |
+| ``/api/picture`` | the shares ``from`` an instant ``to`` another, of the archive |
 | ``/api/events`` | server-sent events, see `watch` |
 | ``/metrics`` | for Prometheus |
 
@@ -56,6 +57,7 @@ from penstock.web.access import (
 )
 from penstock.web.headers import SafeHeaders
 from penstock.web.link import DaemonLink
+from penstock.web.past_picture import past_picture
 from penstock.web.readers import Reader
 from penstock.web.watch import Watch
 
@@ -68,8 +70,9 @@ _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-#: Readers of events at a time.
+#: Readers of events, and pictures made of the archive, at a time.
 _MOST_STREAMS: Final = 64
+_MOST_PICTURES: Final = 4
 #: How long an answer of the daemon is given to others with the same rights (s).
 _FRESH_S: Final = 1.0
 #: Operations of a job that ``/api/jobs`` shows, the last ones.
@@ -87,8 +90,12 @@ class Dashboard:
     watch: Watch
     link: DaemonLink
     access: Access
+    archive: Path | None = None
+    """Folder of the archive; None: nothing is archived."""
     streams: int = 0
     """Readers of events now."""
+    pictures: int = 0
+    """Pictures that are being made of the archive now."""
     answers: dict[int | None, tuple[float, StatusDocument]] = field(
         default_factory=dict
     )
@@ -153,6 +160,7 @@ def build_app(dashboard: Dashboard) -> Starlette:
             Route("/api/status", of_reader(_status)),
             Route("/api/jobs/{name:path}", of_reader(_job)),
             Route("/api/history", of_reader(_history)),
+            Route("/api/picture", of_reader(_picture)),
             Route("/api/events", of_reader(_events)),
             Route("/metrics", of_reader(_metrics)),
         ],
@@ -293,6 +301,32 @@ def _report(report: JobReport) -> dict[str, Any]:
 async def _history(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
     past = await dashboard.link.ask(ListPastJobs(_MOST_PAST), reader)
     return _json({"penstock": 1, "jobs": past.jobs})
+
+
+async def _picture(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
+    begin_s, end_s = (_instant(request, name) for name in ("from", "to"))
+    if dashboard.archive is None:
+        raise InputError("nothing is archived: the setting `archive` is none")
+    if dashboard.pictures >= _MOST_PICTURES:
+        raise UnavailableError("the archive is being read", remedy="try again later")
+    dashboard.pictures += 1
+    try:
+        document = await asyncio.to_thread(
+            past_picture, dashboard.archive, reader, begin_s, end_s
+        )
+    finally:
+        dashboard.pictures -= 1
+    return _json({"penstock": 1, **document})
+
+
+def _instant(request: Request, name: str) -> float:
+    """Return a parameter of a request: seconds since 1970."""
+    try:
+        return float(request.query_params.get(name, ""))
+    except ValueError:
+        raise InputError(
+            "is not a number of seconds", where=name, remedy="e.g. ?from=0&to=3600"
+        ) from None
 
 
 async def _events(dashboard: Dashboard, reader: Reader, request: Request) -> Response:

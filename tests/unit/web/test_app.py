@@ -34,6 +34,7 @@ from penstock.web.link import DaemonLink
 from penstock.web.readers import OPERATOR, Reader
 from penstock.web.tokens import make_token
 from penstock.web.watch import Watch
+from support.archives import WALL_S, operation, record, run
 from support.statuses import job_line, status_of
 
 STRANGER = 54321
@@ -210,6 +211,36 @@ def test_past_jobs(site: Site) -> None:
     assert (job["job"], job["left"], job["progress_yield"]) == ("a", 9.0, 0.9)
 
 
+def test_a_picture_of_the_past(site: Site, tmp_path: Path) -> None:
+    record(tmp_path, (run("7:a"), [operation(0.0, 30.0)]))
+    site.dashboard.archive = tmp_path
+    path = f"/api/picture?from={WALL_S}&to={WALL_S + 60.0}"
+    picture = site.client.get(path).json()
+    assert [series["job"] for series in picture["series"]] == ["7:a"]
+    assert site.link.asked == []
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?from=1", "?from=x&to=2", "?from=2&to=1", "?from=nan&to=inf"]
+)
+def test_times_that_cannot_be_shown(site: Site, tmp_path: Path, query: str) -> None:
+    site.dashboard.archive = tmp_path
+    answer = site.client.get(f"/api/picture{query}")
+    assert answer.status_code == 400
+    assert answer.json()["error"]
+
+
+def test_a_picture_without_an_archive(site: Site) -> None:
+    answer = site.client.get("/api/picture?from=1&to=2")
+    assert answer.status_code == 400
+    assert "nothing is archived" in answer.json()["error"]
+
+
+def test_only_a_few_pictures_at_a_time(site: Site, tmp_path: Path) -> None:
+    site.dashboard.archive, site.dashboard.pictures = tmp_path, 4
+    assert site.client.get("/api/picture?from=1&to=2").status_code == 503
+
+
 def test_who_reads(site: Site, other_site: Site) -> None:
     assert site.client.get("/api/reader").json() == {
         "penstock": 1,
@@ -251,7 +282,10 @@ def test_nothing_can_be_written(site: Site, method: str, path: str) -> None:
 
 # --- Rights ---------------------------------------------------------------------------
 
-READ = ["/api/status", "/api/jobs/a", "/api/history", "/api/events", "/api/reader"]
+READ = [
+    *("/api/status", "/api/jobs/a", "/api/history", "/api/events", "/api/reader"),
+    "/api/picture?from=1&to=2",
+]
 
 
 @pytest.mark.parametrize("path", [*READ, "/metrics", "/"])

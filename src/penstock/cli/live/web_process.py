@@ -44,6 +44,8 @@ class WebConfig(msgspec.Struct, frozen=True):
     """Unix socket of the daemon."""
     mounts: str
     """Folder of the sockets of mounts."""
+    archive: str
+    """Folder of the archive; "": nothing is archived."""
     token_file: str
     """File of tokens; "": the kernel says who connects."""
     log_format: str
@@ -78,6 +80,7 @@ def web_process(
         listener.fileno(),
         str(settings.socket),
         str(settings.home / "mounts"),
+        str(settings.archive_folder or ""),
         settings.web_token,
         settings.log_format,
         settings.log_level,
@@ -137,7 +140,8 @@ async def _serve(config: WebConfig) -> None:
         access = TokenAccess(Path(config.token_file))
     path = Path(config.socket)
     watch = Watch(DaemonLink(path, 1), partial(all_statuses, Path(config.mounts)))
-    dashboard = Dashboard(watch, DaemonLink(path, _THREADS), access)
+    archive = Path(config.archive) if config.archive else None
+    dashboard = Dashboard(watch, DaemonLink(path, _THREADS), access, archive)
     ended = asyncio.Event()
     # The daemon holds the other end; nothing is ever written to it.
     reader = await _standard_input()

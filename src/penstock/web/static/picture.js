@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The stacked picture of who had which share, as SVG.
 //
-// It can be dragged, and moved with the arrow keys; Home is the oldest moment that is
-// known, End is now. The words below it say the same as the picture, at the pointer or
-// at its right end.
+// It can be dragged, and moved with the arrow keys; End is now. What was before the last
+// hour is asked from the archive. The words below it say the same as the picture, at the
+// pointer or at its right end.
 
+import { getJson } from "./details.js";
 import { clock, nameOf, rate } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_SERIES = 10;
 const MOST_POINTS = 500;
+const PAUSE_MS = 250;
+const EMPTY = { times: [], bandwidth: [], series: [], others: [] };
 const LEFT = 64;
 const BOTTOM = 18;
 const TOP = 6;
@@ -88,7 +91,6 @@ export class Picture {
   onKey(event) {
     const steps = { ArrowLeft: -0.1, ArrowRight: 0.1, PageUp: -1, PageDown: 1 };
     if (event.key in steps) this.moveTo(this.to + steps[event.key] * this.spanS);
-    else if (event.key === "Home") this.moveTo(this.samples.oldest + this.spanS);
     else if (event.key === "End") this.moveTo(null);
     else return;
     event.preventDefault();
@@ -111,9 +113,8 @@ export class Picture {
 
   // Show the time before `end`; null, or the future: follow what happens now.
   moveTo(end) {
-    const { oldest, newest } = this.samples;
+    const { newest } = this.samples;
     if (newest === null) return;
-    if (end !== null) end = Math.max(end, Math.min(oldest + this.spanS, newest));
     this.end = end === null || end >= newest ? null : end;
     this.draw();
   }
@@ -129,6 +130,7 @@ export class Picture {
   draw() {
     this.live.hidden = this.end === null;
     const from = this.to - this.spanS;
+    this.askPast(from);
     const points = thinned(this.samples.between(from, this.to));
     this.bandwidth = points.at(-1)?.bandwidth ?? 0;
     const keys = largest(points);
@@ -152,6 +154,27 @@ export class Picture {
     this.box.replaceChildren(svg);
     this.describe(moment, keys);
     this.drawLegend(keys, points);
+  }
+
+  // Ask for what is not known, when the reader has stopped to drag.
+  askPast(from) {
+    clearTimeout(this.asking);
+    const unknown = this.samples.unknownPast(from, this.to);
+    if (unknown === null || this.isAsking) return;
+    this.asking = setTimeout(() => this.loadPast(...unknown), PAUSE_MS);
+  }
+
+  async loadPast(from, to) {
+    this.isAsking = true;
+    try {
+      const picture = await getJson(`api/picture?from=${from}&to=${to}`);
+      this.samples.setPast(picture, from, to);
+    } catch {
+      // There is no archive, or it is busy: the time stays empty.
+      this.samples.setPast(EMPTY, from, to);
+    }
+    this.isAsking = false;
+    this.draw();
   }
 
   scaleOf(points, from, height) {

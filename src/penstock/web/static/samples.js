@@ -1,29 +1,56 @@
 // SPDX-License-Identifier: MIT
-// The rates of the last hour, as far as this browser has got them.
+// The rates of the last hour, as far as this browser has got them, and of a time before
+// that it has asked the archive for.
 
 const KEPT_S = 3600;
 // Jobs of one point that are kept one by one; all others are added up.
 const MOST = 12;
+
+function pointsOf(picture) {
+  return picture.times.map((time, at) => {
+    const rates = new Map();
+    for (const series of picture.series) {
+      if (series.rates[at] > 0) rates.set(series.job, series.rates[at]);
+    }
+    return { time, bandwidth: picture.bandwidth[at], rates, others: picture.others[at] };
+  });
+}
 
 export class Samples {
   constructor() {
     // Each point: time (s), bandwidth (bytes/s or null), rates (job key -> bytes/s),
     // others (bytes/s). Oldest first.
     this.points = [];
+    // Points of the archive, and the time that they cover.
+    this.past = [];
+    this.pastFrom = Infinity;
+    this.pastTo = -Infinity;
+  }
+
+  // Take a picture of the archive.
+  setPast(picture, from, to) {
+    this.past = pointsOf(picture);
+    this.pastFrom = from;
+    this.pastTo = to;
+  }
+
+  // The part of an interval that is before the last hour; null if it is known.
+  unknownPast(from, to) {
+    const end = Math.min(to, this.oldest ?? to);
+    if (from >= end || (from >= this.pastFrom && end <= this.pastTo)) return null;
+    return [from, end];
+  }
+
+  get all() {
+    const { oldest } = this;
+    const before = this.past.filter((point) => oldest === null || point.time < oldest);
+    return [...before, ...this.points];
   }
 
   // Take a picture of the server: what this browser has missed, or all there is.
   addPicture(picture) {
     if (picture.reset) this.points = [];
-    picture.times.forEach((time, at) => {
-      const rates = new Map();
-      for (const series of picture.series) {
-        if (series.rates[at] > 0) rates.set(series.job, series.rates[at]);
-      }
-      this.push({
-        time, bandwidth: picture.bandwidth[at], rates, others: picture.others[at],
-      });
-    });
+    for (const point of pointsOf(picture)) this.push(point);
   }
 
   // Take a status; jobs that are drawn now are kept one by one.
@@ -52,15 +79,15 @@ export class Samples {
 
   // The points of an interval, with one before it: rates hold until the next point.
   between(from, to) {
-    const begin = this.points.findIndex((point) => point.time >= from);
-    if (begin < 0) return this.points.slice(-1);
-    return this.points.slice(Math.max(begin - 1, 0))
-      .filter((point) => point.time <= to);
+    const points = this.all;
+    const begin = points.findIndex((point) => point.time >= from);
+    if (begin < 0) return points.slice(-1);
+    return points.slice(Math.max(begin - 1, 0)).filter((point) => point.time <= to);
   }
 
   at(time) {
     let found = null;
-    for (const point of this.points) {
+    for (const point of this.all) {
       if (point.time > time) break;
       found = point;
     }
