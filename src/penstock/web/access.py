@@ -8,10 +8,15 @@ otherwise a foreign page whose name suddenly points to 127.0.0.1 could read this
 With a file of tokens (`TokenAccess`), a browser logs in once and gets a cookie. The
 cookie is not the token, and scripts cannot read it. Programs, such as Prometheus, send
 the token in the header ``Authorization: Bearer``. Tokens never are in an address.
+
+Whoever changes something must show that a page of this server asks for it, and not a
+foreign page in the same browser (`WriteGuard`): by the origin, and by a text that only
+pages of this server can read. Programs that send a token need not.
 """
 
 from __future__ import annotations
 
+import hmac
 import secrets
 import time
 from collections.abc import Callable
@@ -33,6 +38,7 @@ __all__ = [
     "Access",
     "KernelAccess",
     "TokenAccess",
+    "WriteGuard",
     "is_same_origin",
 ]
 
@@ -66,6 +72,31 @@ def is_same_origin(request: HTTPConnection) -> bool:
     origin = request.headers.get("origin", "")
     host = request.headers.get("host", "")
     return bool(host) and origin.partition("://")[2] == host
+
+
+class WriteGuard:
+    """Tells requests of pages of this server from those of foreign pages."""
+
+    HEADER: Final = "x-penstock-page"
+    """Header with the text that only pages of this server can read."""
+
+    def __init__(self) -> None:
+        self._secret = secrets.token_bytes(_SECRET_BYTES)
+
+    def page_text(self, request: HTTPConnection, reader: Reader) -> str:
+        """Return the text for the pages of a reader in one browser."""
+        who = f"{reader.user}:{request.cookies.get(COOKIE, '')[:_LONGEST]}"
+        data = who.encode(errors="replace")
+        return hmac.new(self._secret, data, sha256).hexdigest()
+
+    def may_write(self, request: HTTPConnection, reader: Reader) -> bool:
+        """Return True if a program, or a page of this server, sends a request."""
+        if request.headers.get("authorization"):
+            # Browsers send a token only if a page of this server says so.
+            return True
+        sent = request.headers.get(self.HEADER, "").encode(errors="replace")
+        expected = self.page_text(request, reader).encode()
+        return is_same_origin(request) and hmac.compare_digest(sent, expected)
 
 
 class KernelAccess:

@@ -12,6 +12,7 @@
 | ``/api/history`` | past jobs, as ``penstock history --json -`` |
 | ``/api/picture`` | the shares ``from`` an instant ``to`` another, of the archive |
 | ``/api/events`` | server-sent events, see `watch` |
+| ``/api/acts`` | what operators have changed; POST: change something, see `acts` |
 | ``/metrics`` | for Prometheus |
 
 Everything but ``/static`` and ``/login`` needs a reader (`access`), who gets the answer
@@ -53,8 +54,10 @@ from penstock.web.access import (
     SESSION_S,
     Access,
     TokenAccess,
+    WriteGuard,
     is_same_origin,
 )
+from penstock.web.acts import ActLog, decode_act
 from penstock.web.headers import SafeHeaders
 from penstock.web.link import DaemonLink
 from penstock.web.past_picture import past_picture
@@ -79,8 +82,9 @@ _FRESH_S: Final = 1.0
 _MOST_OPERATIONS: Final = 500
 #: Past jobs that ``/api/history`` lists.
 _MOST_PAST: Final = 200
-#: Longest body of a request: a token in a form (bytes).
+#: Longest body of a request, a token or an act (bytes).
 _LONGEST_BODY: Final = 1024
+_OPERATORS_ONLY: Final = "only operators may do this"
 
 
 @dataclass(slots=True)
@@ -96,10 +100,15 @@ class Dashboard:
     """Readers of events now."""
     pictures: int = 0
     """Pictures that are being made of the archive now."""
+    guard: WriteGuard = field(default_factory=WriteGuard)
+    acts: ActLog = field(init=False)
     answers: dict[int | None, tuple[float, StatusDocument]] = field(
         default_factory=dict
     )
     """User id -> when the daemon answered, and its status."""
+
+    def __post_init__(self) -> None:
+        self.acts = ActLog(self.link)
 
     async def status(self, reader: Reader) -> StatusDocument:
         """Return the status with explanations, at most `_FRESH_S` old."""
@@ -162,6 +171,8 @@ def build_app(dashboard: Dashboard) -> Starlette:
             Route("/api/history", of_reader(_history)),
             Route("/api/picture", of_reader(_picture)),
             Route("/api/events", of_reader(_events)),
+            Route("/api/acts", of_reader(_acts), methods=["GET"]),
+            Route("/api/acts", of_reader(_act), methods=["POST"]),
             Route("/metrics", of_reader(_metrics)),
         ],
         middleware=[Middleware(SafeHeaders)],
@@ -232,20 +243,23 @@ async def _body(request: Request) -> bytes:
     async for part in request.stream():
         body += part
         if len(body) > _LONGEST_BODY:
-            raise InputError("the request is too long", remedy="send a token only")
+            raise InputError(
+                "the request is too long", remedy=f"send {_LONGEST_BODY} bytes at most"
+            )
     return body
 
 
 # --- Answers --------------------------------------------------------------------------
 
 
-async def _reader(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
+async def _reader(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
     return _json(
         {
             "penstock": 1,
             "user": reader.user,
             "operator": reader.user is None,
             "login": dashboard.access.has_login,
+            "page": dashboard.guard.page_text(request, reader),
         }
     )
 
@@ -345,6 +359,24 @@ async def _events(dashboard: Dashboard, reader: Reader, request: Request) -> Res
             dashboard.streams -= 1
 
     return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+async def _acts(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
+    if reader.user is not None:
+        return _error(_OPERATORS_ONLY, HTTPStatus.FORBIDDEN)
+    return _json({"penstock": 1, "acts": dashboard.acts.entries()})
+
+
+async def _act(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
+    if reader.user is not None:
+        return _error(_OPERATORS_ONLY, HTTPStatus.FORBIDDEN)
+    if not dashboard.guard.may_write(request, reader):
+        return _error("a foreign page sent this request", HTTPStatus.FORBIDDEN)
+    act = decode_act(await _body(request))
+    entry = await dashboard.acts.carry_out(act, reader)
+    # The next status must show the change.
+    dashboard.answers.clear()
+    return _json({"penstock": 1, **entry})
 
 
 async def _metrics(dashboard: Dashboard, reader: Reader, _: Request) -> Response:

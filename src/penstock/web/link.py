@@ -16,13 +16,14 @@ from typing import Any, Final
 
 from penstock.errors import UnavailableError
 from penstock.live.wire.frames import Client
-from penstock.live.wire.messages import ControllerRequest
+from penstock.live.wire.messages import ControllerRequest, SetPolicy
 from penstock.web.readers import OPERATOR, Reader
 
 __all__ = ["DaemonLink"]
 
 #: How long the daemon may take for an answer (s).
 _LIMIT_S: Final = 5.0
+_COMPILE_S: Final = 120.0
 #: Questions that may be asked or wait at a time, of all readers and of one user.
 _MOST: Final = 32
 _MOST_OF_USER: Final = 2
@@ -71,7 +72,9 @@ class DaemonLink:
                 del self._waiting[reader]
 
     def _ask(self, request: ControllerRequest, reader: Reader) -> Any:
-        with Client(self._path, _LIMIT_S) as client:
+        # A policy may have to be compiled first.
+        limit_s = _COMPILE_S if isinstance(request, SetPolicy) else _LIMIT_S
+        with Client(self._path, limit_s) as client:
             return client.ask(reader.request(request))
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ operators and see all jobs; other users see their own.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec.structs import replace
@@ -24,6 +24,8 @@ class Reader:
 
     user: int | None
     """User id; None: an operator, who sees everything."""
+    name: str = field(default="", compare=False)
+    """Who it is, for the log."""
 
     def may_see(self, job_key: str) -> bool:
         """Return True if the reader may see the job with this key."""
@@ -48,9 +50,10 @@ class Reader:
         return request if self.user is None else OnBehalfOf(self.user, request)
 
 
-OPERATOR: Final = Reader(None)
+OPERATOR: Final = Reader(None, "operator")
 
 
 def reader_of_user(user: int) -> Reader:
     """Return the reader with this user id."""
-    return OPERATOR if user in (0, os.geteuid()) else Reader(user)
+    is_operator = user in (0, os.geteuid())
+    return Reader(None if is_operator else user, f"user {user}")

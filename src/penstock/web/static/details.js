@@ -6,8 +6,8 @@ import { counted, duration, instant, nameOf, rate, volume } from "./format.js";
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_OPERATIONS = 20;
 
-export async function getJson(path) {
-  const answer = await fetch(path, { cache: "no-store" });
+export async function getJson(path, options = {}) {
+  const answer = await fetch(path, { cache: "no-store", ...options });
   if (answer.status === 401) location.assign("login");
   const document = await answer.json();
   if (!answer.ok) throw new Error(document.error ?? answer.statusText);

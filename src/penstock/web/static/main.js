@@ -4,6 +4,7 @@
 import { JobDialog, getJson, showMounts, showPast, showStorages } from "./details.js";
 import { clock, counted, rate } from "./format.js";
 import { JobTable } from "./jobs.js";
+import { Operations } from "./operate.js";
 import { Picture } from "./picture.js";
 import { Samples } from "./samples.js";
 
@@ -24,6 +25,10 @@ const dialog = new JobDialog({
 const open = (key) => dialog.open(key);
 const jobs = new JobTable(
   { table: get("jobs"), filter: get("filter"), note: get("jobs-note") }, open);
+const operations = new Operations({
+  section: get("operate"), answer: get("act-answer"), list: get("acts"),
+  confirm: get("confirm"), words: get("confirm-words"),
+});
 get("load-past").addEventListener("click", () => showPast(get("past"), open));
 
 let lastNewsS = Date.now() / 1000;
@@ -102,6 +107,7 @@ async function reconnect() {
 async function showReader() {
   const reader = await getJson("api/reader");
   get("logout").hidden = !reader.login;
+  operations.start(reader);
   get("reader").textContent = reader.operator ? "You see all jobs." :
     `You see the jobs of user ${reader.user}.`;
 }

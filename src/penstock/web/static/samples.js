@@ -34,11 +34,12 @@ export class Samples {
     this.pastTo = to;
   }
 
-  // The part of an interval that is before the last hour; null if it is known.
+  // The part of an interval that must be asked from the archive; null if there is none.
   unknownPast(from, to) {
     const end = Math.min(to, this.oldest ?? to);
     if (from >= end || (from >= this.pastFrom && end <= this.pastTo)) return null;
-    return [from, end];
+    // Up to now, so that it suffices for an hour while the picture follows.
+    return [from, end === this.oldest ? this.newest : end];
   }
 
   get all() {
