@@ -91,8 +91,9 @@ class WriteGuard:
 
     def may_write(self, request: HTTPConnection, reader: Reader) -> bool:
         """Return True if a program, or a page of this server, sends a request."""
-        if request.headers.get("authorization"):
-            # Browsers send a token only if a page of this server says so.
+        authorization = request.headers.get("authorization", "")
+        if authorization[: len(_BEARER)].lower() == _BEARER:
+            # No browser sends this by itself: it is a program.
             return True
         sent = request.headers.get(self.HEADER, "").encode(errors="replace")
         expected = self.page_text(request, reader).encode()

@@ -14,6 +14,7 @@ from penstock.web.access import (
     SESSION_S,
     KernelAccess,
     TokenAccess,
+    WriteGuard,
     is_same_origin,
 )
 from penstock.web.readers import OPERATOR, Reader
@@ -181,6 +182,58 @@ def test_the_oldest_logins_are_forgotten_first(
 )
 def test_forms_of_foreign_pages(headers: dict[str, str], expected: bool) -> None:
     assert is_same_origin(request_with(host="here:9480", **headers)) is expected
+
+
+@pytest.fixture
+def page() -> tuple[WriteGuard, str]:
+    """Return a guard, and what an operator's page may send."""
+    guard = WriteGuard()
+    return guard, guard.page_text(request_with("cookie"), OPERATOR)
+
+
+def test_a_page_of_this_server_may_write(page: tuple[WriteGuard, str]) -> None:
+    guard, text = page
+    own = request_with(
+        "cookie", host="here", sec_fetch_site="same-origin", x_penstock_page=text
+    )
+    assert guard.may_write(own, OPERATOR)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sec_fetch_site": "cross-site"},
+        {"sec_fetch_site": "same-site"},
+        {"x_penstock_page": "wrong"},
+        {"x_penstock_page": ""},
+        {"x_penstock_page": "é"},
+        {"cookie": "another login"},
+    ],
+)
+def test_other_pages_may_not(
+    page: tuple[WriteGuard, str], changes: dict[str, str]
+) -> None:
+    guard, text = page
+    facts = {
+        "cookie": "cookie",
+        "host": "here",
+        "sec_fetch_site": "same-origin",
+        "x_penstock_page": text,
+    }
+    assert not guard.may_write(request_with(**facts | changes), OPERATOR)
+
+
+def test_the_text_is_of_one_reader_and_one_run(page: tuple[WriteGuard, str]) -> None:
+    guard, text = page
+    request = request_with("cookie")
+    assert guard.page_text(request, Reader(7)) != text
+    assert WriteGuard().page_text(request, OPERATOR) != text
+
+
+def test_programs_with_a_token_may_write(page: tuple[WriteGuard, str]) -> None:
+    guard, _ = page
+    assert guard.may_write(request_with(authorization="Bearer x"), OPERATOR)
+    assert not guard.may_write(request_with(authorization="Basic x"), OPERATOR)
 
 
 def test_two_empty_hosts_are_not_the_same() -> None:

@@ -25,9 +25,17 @@ from penstock.live.wire.messages import (
     ListPastJobs,
     PastJob,
     PastJobs,
+    SetMode,
+    SetPolicy,
     TextAnswer,
 )
-from penstock.web.access import COOKIE, Access, KernelAccess, TokenAccess
+from penstock.web.access import (
+    COOKIE,
+    Access,
+    KernelAccess,
+    TokenAccess,
+    WriteGuard,
+)
 from penstock.web.app import Dashboard, build_app
 from penstock.web.headers import SAFE_HEADERS
 from penstock.web.link import DaemonLink
@@ -57,6 +65,8 @@ class FakeLink(DaemonLink):
             raise self.error
         if isinstance(request, GetStatus):
             return reader.part_of(STATUS)
+        if isinstance(request, SetPolicy | SetMode):
+            return TextAnswer("done")
         if isinstance(request, ListPastJobs):
             return PastJobs([PAST])
         if isinstance(request, ExplainJob | GetJobReport):
@@ -242,12 +252,9 @@ def test_only_a_few_pictures_at_a_time(site: Site, tmp_path: Path) -> None:
 
 
 def test_who_reads(site: Site, other_site: Site) -> None:
-    assert site.client.get("/api/reader").json() == {
-        "penstock": 1,
-        "user": None,
-        "operator": True,
-        "login": False,
-    }
+    reader = site.client.get("/api/reader").json()
+    assert len(reader.pop("page")) == 64
+    assert reader == {"penstock": 1, "user": None, "operator": True, "login": False}
     assert other_site.client.get("/api/reader").json()["user"] == STRANGER
 
 
@@ -278,6 +285,69 @@ def test_too_many_browsers(site: Site) -> None:
 @pytest.mark.parametrize("path", ["/", "/api/status", "/api/jobs/a", "/metrics"])
 def test_nothing_can_be_written(site: Site, method: str, path: str) -> None:
     assert site.client.request(method, path).status_code == 405
+
+
+# --- Acts -----------------------------------------------------------------------------
+
+FCFS = {"act": "policy", "policy": "fcfs"}
+
+
+def _own_page(site: Site) -> dict[str, str]:
+    """Return the headers of requests of the page itself."""
+    return {**HOME, WriteGuard.HEADER: site.client.get("/api/reader").json()["page"]}
+
+
+def test_an_operator_changes_the_policy_and_undoes_it(site: Site) -> None:
+    headers = _own_page(site)
+    done = site.client.post("/api/acts", json=FCFS, headers=headers).json()
+    assert (done["answer"], done["act"], done["reader"]) == ("done", FCFS, "user 0")
+    undone = site.client.post("/api/acts", json=done["undo"], headers=headers)
+    assert undone.status_code == 200
+    changes = [each for each, _ in site.link.asked if isinstance(each, SetPolicy)]
+    assert changes == [SetPolicy("fcfs"), SetPolicy("fair-share")]
+    (second, first) = site.client.get("/api/acts").json()["acts"]
+    assert (first["act"], second["act"]) == (FCFS, done["undo"])
+
+
+def test_users_change_nothing(other_site: Site) -> None:
+    headers = _own_page(other_site)
+    for answer in (
+        other_site.client.post("/api/acts", json=FCFS, headers=headers),
+        other_site.client.get("/api/acts"),
+    ):
+        assert answer.status_code == 403
+        assert answer.json()["error"] == "only operators may do this"
+    assert other_site.link.asked == []
+
+
+def test_foreign_pages_change_nothing(site: Site) -> None:
+    own = _own_page(site)
+    for headers in (
+        {},
+        HOME,
+        {**own, "sec-fetch-site": "cross-site"},
+        {**own, WriteGuard.HEADER: "x"},
+    ):
+        answer = site.client.post("/api/acts", json=FCFS, headers=headers)
+        assert answer.status_code == 403
+    assert site.link.asked == []
+
+
+def test_a_program_changes_the_mode(token_site: Site, token: str) -> None:
+    answer = token_site.client.post(
+        "/api/acts",
+        json={"act": "mode", "mode": "off"},
+        headers={"authorization": f"Bearer {token}"},
+    )
+    assert answer.status_code == 200
+    assert answer.json()["undo"] == {"act": "mode", "mode": "control"}
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"[" * 1000, b"x" * 100_000])
+def test_bodies_that_are_no_acts(site: Site, body: bytes) -> None:
+    answer = site.client.post("/api/acts", content=body, headers=_own_page(site))
+    assert answer.status_code == 400
+    assert answer.json()["error"]
 
 
 # --- Rights ---------------------------------------------------------------------------
