@@ -74,7 +74,7 @@ ALLOWED: dict[str, set[str]] = {
         *("live.archive", "live.control", "live.wire.messages"),
     },
     "web": {
-        *("errors", "files", "units", "mount"),
+        *("errors", "files", "units", "mount", "policies", "sim", "advice"),
         *("live.wire", "live.wire.messages", "live.daemon", "live.archive"),
         "live.control",
     },

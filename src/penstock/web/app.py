@@ -12,6 +12,7 @@
 | ``/api/history`` | past jobs, as ``penstock history --json -`` |
 | ``/api/picture`` | the shares ``from`` an instant ``to`` another, of the archive |
 | ``/api/events`` | server-sent events, see `watch` |
+| ``/api/what-if`` | the last hour under another ``policy``, simulated; operators only |
 | ``/api/acts`` | what operators have changed; POST: change something, see `acts` |
 | ``/metrics`` | for Prometheus |
 
@@ -63,6 +64,7 @@ from penstock.web.link import DaemonLink
 from penstock.web.past_picture import past_picture
 from penstock.web.readers import Reader
 from penstock.web.watch import Watch
+from penstock.web.what_if import ask_what_if
 
 __all__ = ["Dashboard", "build_app"]
 
@@ -76,6 +78,8 @@ _TYPES: Final = {
 #: Readers of events, and pictures made of the archive, at a time.
 _MOST_STREAMS: Final = 64
 _MOST_PICTURES: Final = 4
+#: Time before now that is simulated under another policy (s).
+_SIMULATED_S: Final = 3600.0
 #: How long an answer of the daemon is given to others with the same rights (s).
 _FRESH_S: Final = 1.0
 #: Operations of a job that ``/api/jobs`` shows, the last ones.
@@ -100,6 +104,7 @@ class Dashboard:
     """Readers of events now."""
     pictures: int = 0
     """Pictures that are being made of the archive now."""
+    is_simulating: bool = False
     guard: WriteGuard = field(default_factory=WriteGuard)
     acts: ActLog = field(init=False)
     answers: dict[int | None, tuple[float, StatusDocument]] = field(
@@ -171,6 +176,7 @@ def build_app(dashboard: Dashboard) -> Starlette:
             Route("/api/history", of_reader(_history)),
             Route("/api/picture", of_reader(_picture)),
             Route("/api/events", of_reader(_events)),
+            Route("/api/what-if", of_reader(_what_if)),
             Route("/api/acts", of_reader(_acts), methods=["GET"]),
             Route("/api/acts", of_reader(_act), methods=["POST"]),
             Route("/metrics", of_reader(_metrics)),
@@ -319,18 +325,23 @@ async def _history(dashboard: Dashboard, reader: Reader, _: Request) -> Response
 
 async def _picture(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
     begin_s, end_s = (_instant(request, name) for name in ("from", "to"))
-    if dashboard.archive is None:
-        raise InputError("nothing is archived: the setting `archive` is none")
+    archive = _archive(dashboard)
     if dashboard.pictures >= _MOST_PICTURES:
         raise UnavailableError("the archive is being read", remedy="try again later")
     dashboard.pictures += 1
     try:
         document = await asyncio.to_thread(
-            past_picture, dashboard.archive, reader, begin_s, end_s
+            past_picture, archive, reader, begin_s, end_s
         )
     finally:
         dashboard.pictures -= 1
     return _json({"penstock": 1, **document})
+
+
+def _archive(dashboard: Dashboard) -> Path:
+    if dashboard.archive is None:
+        raise InputError("nothing is archived: the setting `archive` is none")
+    return dashboard.archive
 
 
 def _instant(request: Request, name: str) -> float:
@@ -359,6 +370,28 @@ async def _events(dashboard: Dashboard, reader: Reader, request: Request) -> Res
             dashboard.streams -= 1
 
     return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+async def _what_if(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
+    """Simulate the last hour under another policy; one simulation at a time."""
+    if reader.user is not None:
+        return _error(_OPERATORS_ONLY, HTTPStatus.FORBIDDEN)
+    if dashboard.is_simulating:
+        raise UnavailableError("another simulation runs", remedy="try again later")
+    end_s = time.time()
+    question = {
+        "folder": str(_archive(dashboard)),
+        "policy": request.query_params.get("policy", ""),
+        "present": (await dashboard.status(reader)).policy,
+        "begin_s": end_s - _SIMULATED_S,
+        "end_s": end_s,
+    }
+    dashboard.is_simulating = True
+    try:
+        answer = await ask_what_if(question)
+    finally:
+        dashboard.is_simulating = False
+    return _json({"penstock": 1, **answer})
 
 
 async def _acts(dashboard: Dashboard, reader: Reader, _: Request) -> Response:

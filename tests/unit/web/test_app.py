@@ -309,6 +309,31 @@ def test_an_operator_changes_the_policy_and_undoes_it(site: Site) -> None:
     assert (first["act"], second["act"]) == (FCFS, done["undo"])
 
 
+def test_what_another_policy_would_have_done(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def answer(question: dict[str, Any]) -> dict[str, Any]:
+        asked.append(question)
+        return {"policy": question["policy"], "jobs": []}
+
+    monkeypatch.setattr("penstock.web.app.ask_what_if", answer)
+    site.dashboard.archive = tmp_path
+    document = site.client.get("/api/what-if?policy=fcfs").json()
+    assert document == {"penstock": 1, "policy": "fcfs", "jobs": []}
+    (question,) = asked
+    assert (question["present"], question["folder"]) == ("fair-share", str(tmp_path))
+    assert question["end_s"] - question["begin_s"] == 3600.0
+    site.dashboard.is_simulating = True
+    assert site.client.get("/api/what-if?policy=fcfs").status_code == 503
+
+
+def test_users_do_not_simulate(other_site: Site, tmp_path: Path) -> None:
+    other_site.dashboard.archive = tmp_path
+    assert other_site.client.get("/api/what-if?policy=fcfs").status_code == 403
+
+
 def test_users_change_nothing(other_site: Site) -> None:
     headers = _own_page(other_site)
     for answer in (
@@ -354,7 +379,7 @@ def test_bodies_that_are_no_acts(site: Site, body: bytes) -> None:
 
 READ = [
     *("/api/status", "/api/jobs/a", "/api/history", "/api/events", "/api/reader"),
-    "/api/picture?from=1&to=2",
+    *("/api/picture?from=1&to=2", "/api/what-if?policy=fcfs", "/api/acts"),
 ]
 
 

@@ -27,7 +27,8 @@ const jobs = new JobTable(
   { table: get("jobs"), filter: get("filter"), note: get("jobs-note") }, open);
 const operations = new Operations({
   section: get("operate"), answer: get("act-answer"), list: get("acts"),
-  confirm: get("confirm"), words: get("confirm-words"),
+  confirm: get("confirm"), words: get("confirm-words"), whatIf: get("what-if"),
+  simulated: get("what-if-answer"),
 });
 get("load-past").addEventListener("click", () => showPast(get("past"), open));
 

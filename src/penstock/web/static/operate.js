@@ -3,8 +3,10 @@
 // for once more, is logged by the server with its user, and can be undone.
 
 import { getJson, paragraph, table } from "./details.js";
-import { instant } from "./format.js";
+import { counted, instant, nameOf } from "./format.js";
+import { comparedPictures } from "./picture.js";
 
+const MOST_ROWS = 20;
 const MODES = { control: "on", "dry-run": "dry run", off: "off" };
 
 export function actWords(act) {
@@ -14,9 +16,27 @@ export function actWords(act) {
   return `control ${MODES[act.mode] ?? act.mode}`;
 }
 
+function whatIfParts(answer, past) {
+  const lowest = (which) => Math.min(...answer.jobs.map((job) => job[which]));
+  const rows = answer.jobs.slice(0, MOST_ROWS).map((job) => [
+    nameOf(job.job), job.present.toFixed(3), job.policy.toFixed(3),
+  ]);
+  return [
+    paragraph(`Simulated on ${counted(answer.jobs.length, "job")} of the last hour: the ` +
+      `lowest yield is ${lowest("present").toFixed(3)} under ${answer.present}, ` +
+      `${lowest("policy").toFixed(3)} under ${answer.policy}.`),
+    ...comparedPictures([
+      ["What was", past], [`Simulated under ${answer.policy}`, answer.picture],
+    ]),
+    table([["job", `yield, ${answer.present}`, `yield, ${answer.policy}`], ...rows],
+      `The worst-off of ${counted(answer.jobs.length, "job")}`),
+  ];
+}
+
 export class Operations {
-  constructor({ section, answer, list, confirm, words }) {
-    Object.assign(this, { section, answer, list, confirm, words });
+  constructor(parts) {
+    // section, answer, list; confirm (a dialog), words, whatIf (a button), simulated
+    Object.assign(this, parts);
     // What the server wants to hear from its own pages.
     this.pageText = "";
     for (const form of section.querySelectorAll("form")) {
@@ -39,10 +59,30 @@ export class Operations {
     this.words.textContent = `New: ${actWords(act)}. It takes effect at once, for all ` +
       "jobs that it concerns, and can be undone here.";
     this.confirm.returnValue = "";
+    this.whatIf.hidden = act.act !== "policy";
+    this.whatIf.onclick = () => this.simulate(act.policy);
+    this.simulated.replaceChildren();
     this.confirm.addEventListener("close", () => {
       if (this.confirm.returnValue === "yes") this.send(act);
     }, { once: true });
     this.confirm.showModal();
+  }
+
+  // Show the last hour as it was, and as it would have been under a policy.
+  async simulate(policy) {
+    this.whatIf.disabled = true;
+    this.simulated.replaceChildren(paragraph("Simulating; the first time takes longer ..."));
+    try {
+      const name = encodeURIComponent(policy);
+      const answer = await getJson(`api/what-if?policy=${name}`);
+      const { times } = answer.picture;
+      const [from, to] = [times[0], 2 * times.at(-1) - times.at(-2)];
+      const past = await getJson(`api/picture?from=${from}&to=${to}`);
+      this.simulated.replaceChildren(...whatIfParts(answer, past));
+    } catch (error) {
+      this.simulated.replaceChildren(paragraph(error.message, "bad"));
+    }
+    this.whatIf.disabled = false;
   }
 
   async send(act) {

@@ -7,6 +7,7 @@
 
 import { getJson } from "./details.js";
 import { clock, nameOf, rate } from "./format.js";
+import { pointsOf } from "./samples.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const MOST_SERIES = 10;
@@ -259,6 +260,51 @@ export class Picture {
     item.append(mark, name);
     return item;
   }
+}
+
+// Two pictures of one time, one below the other, with the same colours and scale.
+// `pictures` has titles and documents of the server.
+export function comparedPictures(pictures) {
+  const all = pictures.map(([, picture]) => thinned(pointsOf(picture)));
+  const keys = largest(all.flat());
+  const palette = new Palette();
+  palette.assign(keys);
+  const highest = Math.max(1, ...all.flat().map(
+    (point) => Math.max(point.bandwidth ?? 0, total(point))));
+  const figures = pictures.map(([title], at) => comparedPicture(
+    title, all[at], { keys, palette, highest }));
+  const legend = document.createElement("p");
+  legend.className = "muted";
+  legend.append(...keys.flatMap((key) => {
+    const mark = element("svg", { viewBox: "0 0 10 10", width: 10, height: 10,
+      "aria-hidden": "true" });
+    element("rect", { width: 10, height: 10, fill: palette.colour(key) }, mark);
+    return [mark, ` ${nameOf(key)}  `];
+  }));
+  return [...figures, legend];
+}
+
+function comparedPicture(title, points, { keys, palette, highest }) {
+  const [width, height] = [600, 100];
+  const [from, to] = [points[0]?.time ?? 0, points.at(-1)?.time ?? 1];
+  const scale = {
+    x: (time) => ((time - from) / Math.max(to - from, 1)) * width,
+    y: (value) => height - (value / (1.05 * highest)) * height,
+  };
+  const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
+  let below = points.map(() => 0);
+  for (const key of [...keys, OTHERS]) {
+    const above = points.map((point, at) => below[at] + valueOf(point, key, keys));
+    const fill = key === OTHERS ? { class: "others" } : { fill: palette.colour(key) };
+    element("path", { d: area(points, below, above, scale, to), ...fill }, svg);
+    below = above;
+  }
+  drawCapacity(svg, points, scale, width);
+  const figure = document.createElement("figure");
+  const caption = document.createElement("figcaption");
+  caption.textContent = title;
+  figure.append(caption, svg);
+  return figure;
 }
 
 // Join neighbours to their mean if there are more points than can be seen.

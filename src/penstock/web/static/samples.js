@@ -6,7 +6,7 @@ const KEPT_S = 3600;
 // Jobs of one point that are kept one by one; all others are added up.
 const MOST = 12;
 
-function pointsOf(picture) {
+export function pointsOf(picture) {
   return picture.times.map((time, at) => {
     const rates = new Map();
     for (const series of picture.series) {
