@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "COOKIE",
     "SESSION_S",
-    "Access",
     "KernelAccess",
+    "PageAccess",
     "TokenAccess",
     "WriteGuard",
     "is_same_origin",
@@ -53,7 +53,7 @@ _LONGEST: Final = 200
 _BEARER: Final = "bearer "
 
 
-class Access(Protocol):
+class PageAccess(Protocol):
     """Says who sends a request."""
 
     has_login: bool
@@ -132,7 +132,7 @@ def _names_loopback(host_header: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Session:
+class _Login:
     """A login."""
 
     token_digest: str
@@ -149,7 +149,7 @@ class TokenAccess:
         self._tokens = TokenFile(path)
         self._clock = clock
         #: SHA-256 of a cookie -> login, oldest first.
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[str, _Login] = {}
 
     def reader(self, request: HTTPConnection) -> Reader | None:
         """Return who has the token or the cookie of a request."""
@@ -169,7 +169,7 @@ class TokenAccess:
         cookie = secrets.token_urlsafe(_SECRET_BYTES)
         while len(self._sessions) >= _MOST_SESSIONS:
             self._sessions.pop(next(iter(self._sessions)))
-        session = _Session(token_digest(token), self._clock() + SESSION_S)
+        session = _Login(token_digest(token), self._clock() + SESSION_S)
         self._sessions[_hashed(cookie)] = session
         return cookie
 

@@ -53,7 +53,7 @@ from penstock.live.wire.messages import (
 from penstock.web.access import (
     COOKIE,
     SESSION_S,
-    Access,
+    PageAccess,
     TokenAccess,
     WriteGuard,
     is_same_origin,
@@ -97,7 +97,7 @@ class Dashboard:
 
     watch: Watch
     link: DaemonLink
-    access: Access
+    access: PageAccess
     archive: Path | None = None
     """Folder of the archive; None: nothing is archived."""
     streams: int = 0
@@ -210,7 +210,7 @@ def _file(name: str, status: int = HTTPStatus.OK) -> Response:
     return Response(path.read_bytes(), status, media_type=_TYPES[path.suffix])
 
 
-async def _log_in(access: Access, request: Request) -> Response:
+async def _log_in(access: PageAccess, request: Request) -> Response:
     """Give a cookie for a token; show the form again if the token is not valid."""
     if not isinstance(access, TokenAccess):
         return RedirectResponse("./", HTTPStatus.SEE_OTHER)
@@ -233,7 +233,7 @@ async def _log_in(access: Access, request: Request) -> Response:
     return response
 
 
-def _log_out(access: Access, request: Request) -> Response:
+def _log_out(access: PageAccess, request: Request) -> Response:
     if not is_same_origin(request):
         return _error("a foreign page sent this form", HTTPStatus.FORBIDDEN)
     if isinstance(access, TokenAccess):
@@ -432,7 +432,7 @@ def _error(reason: str, status: int) -> Response:
     return _json({"penstock": 1, "error": reason}, status)
 
 
-def _refusal(access: Access) -> Response:
+def _refusal(access: PageAccess) -> Response:
     if access.has_login:
         return _error("log in first, or send a token", HTTPStatus.UNAUTHORIZED)
     return _error(

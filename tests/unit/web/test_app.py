@@ -31,8 +31,8 @@ from penstock.live.wire.messages import (
 )
 from penstock.web.access import (
     COOKIE,
-    Access,
     KernelAccess,
+    PageAccess,
     TokenAccess,
     WriteGuard,
 )
@@ -80,7 +80,7 @@ class FakeLink(DaemonLink):
 class Site:
     """A dashboard for tests; requests come from `user` or bring a token."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: PageAccess) -> None:
         self.link = FakeLink()
         self.watch = Watch(self.link)
         self.dashboard = Dashboard(self.watch, self.link, access)

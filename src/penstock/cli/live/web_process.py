@@ -129,13 +129,13 @@ async def _serve(config: WebConfig) -> None:
     from functools import partial
 
     from penstock.mount.control import all_statuses
-    from penstock.web.access import Access, KernelAccess, TokenAccess
+    from penstock.web.access import KernelAccess, PageAccess, TokenAccess
     from penstock.web.app import Dashboard, build_app
     from penstock.web.link import DaemonLink
     from penstock.web.serving import serve_app
     from penstock.web.watch import Watch
 
-    access: Access = KernelAccess()
+    access: PageAccess = KernelAccess()
     if config.token_file:
         access = TokenAccess(Path(config.token_file))
     path = Path(config.socket)

@@ -71,7 +71,8 @@ export class Operations {
   // Show the last hour as it was, and as it would have been under a policy.
   async simulate(policy) {
     this.whatIf.disabled = true;
-    this.simulated.replaceChildren(paragraph("Simulating; the first time takes longer ..."));
+    this.simulated.replaceChildren(
+      paragraph("Simulating; the first time takes longer ..."));
     try {
       const name = encodeURIComponent(policy);
       const answer = await getJson(`api/what-if?policy=${name}`);
