@@ -63,7 +63,7 @@ from penstock.web.headers import SafeHeaders
 from penstock.web.link import DaemonLink
 from penstock.web.past_picture import past_picture
 from penstock.web.readers import Reader
-from penstock.web.watch import Watch
+from penstock.web.watch import Poll, Watch
 from penstock.web.what_if import ask_what_if
 
 __all__ = ["Dashboard", "build_app"]
@@ -382,7 +382,7 @@ async def _what_if(dashboard: Dashboard, reader: Reader, request: Request) -> Re
     question = {
         "folder": str(_archive(dashboard)),
         "policy": request.query_params.get("policy", ""),
-        "present": (await dashboard.status(reader)).policy,
+        "present": _latest(dashboard.watch).status.policy,
         "begin_s": end_s - _SIMULATED_S,
         "end_s": end_s,
     }
@@ -413,11 +413,15 @@ async def _act(dashboard: Dashboard, reader: Reader, request: Request) -> Respon
 
 
 async def _metrics(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
-    poll, silence = dashboard.watch.latest, dashboard.watch.silence
-    if poll is None or silence:
-        return _error(silence, HTTPStatus.SERVICE_UNAVAILABLE)
-    text = render_jobs(reader.part_of(poll.status))
+    text = render_jobs(reader.part_of(_latest(dashboard.watch).status))
     return Response(text, headers={"content-type": CONTENT_TYPE})
+
+
+def _latest(watch: Watch) -> Poll:
+    """Return the last poll; raise `UnavailableError` if it had no answer."""
+    if watch.latest is None or watch.silence:
+        raise UnavailableError(watch.silence)
+    return watch.latest
 
 
 # --- Forms of answers -----------------------------------------------------------------

@@ -320,6 +320,7 @@ def test_what_another_policy_would_have_done(
 
     monkeypatch.setattr("penstock.web.app.ask_what_if", answer)
     site.dashboard.archive = tmp_path
+    site.poll()
     document = site.client.get("/api/what-if?policy=fcfs").json()
     assert document == {"penstock": 1, "policy": "fcfs", "jobs": []}
     (question,) = asked

@@ -97,7 +97,7 @@ function connect() {
 async function reconnect() {
   try {
     // Goes to the login if the login has ended.
-    await getJson("api/status");
+    await getJson("api/reader");
   } catch (error) {
     reason = error.message;
     sayNews();
