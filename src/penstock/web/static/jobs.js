@@ -30,7 +30,8 @@ const COLUMNS = [
   { title: "demand", text: (line, status) => rate(line.demanded, status.bandwidth),
     sort: (line) => line.demanded, wide: true },
   { title: "achieved", text: (line, status) => rate(line.achieved, status.bandwidth),
-    sort: (line) => line.achieved },
+    // One digit: rows must not jump because a rate varies a little.
+    sort: (line) => Number(line.achieved.toPrecision(1)) },
   { title: "yield", text: (line) => line.progress_yield.toFixed(3),
     sort: (line) => line.progress_yield },
   { title: "held up", text: (line, status) => duration(
@@ -135,6 +136,7 @@ export class JobTable {
   // Put rows in this order; move only those that stand elsewhere.
   place(shown) {
     const body = this.table.tBodies[0];
+    const focused = document.activeElement;
     this.rows = new Map(shown);
     for (const row of [...body.rows]) {
       if (this.rows.get(row.dataset.job) !== row) row.remove();
@@ -142,6 +144,8 @@ export class JobTable {
     shown.forEach(([, row], at) => {
       if (body.rows[at] !== row) body.insertBefore(row, body.rows[at] ?? null);
     });
+    // A row that was moved has lost the focus.
+    if (body.contains(focused)) focused.focus({ preventScroll: true });
   }
 
   noteOf(status, matching) {

@@ -32,7 +32,10 @@ const operations = new Operations({
 });
 get("load-past").addEventListener("click", () => showPast(get("past"), open));
 
+// The instant of the last status by the clock of the server, which is shown, and by that
+// of the browser, which may be another one.
 let lastNewsS = Date.now() / 1000;
+let arrivedMs = performance.now();
 let reason = "";
 
 function controlWords(status) {
@@ -45,6 +48,7 @@ function controlWords(status) {
 
 function onStatus(status) {
   lastNewsS = status.time;
+  arrivedMs = performance.now();
   reason = "";
   samples.addStatus(status, picture.drawnKeys);
   get("control").textContent = controlWords(status);
@@ -66,7 +70,7 @@ function onSilence(event) {
 // Say since when there is no news. The text is the same every second: a screen reader
 // reads it once.
 function sayNews() {
-  const isSilent = reason || Date.now() / 1000 - lastNewsS > SILENT_S;
+  const isSilent = reason || performance.now() - arrivedMs > 1000 * SILENT_S;
   const text = isSilent ? `No news since ${clock(lastNewsS)}. ` +
     `${reason ? `${reason}. ` : ""}The page tries again by itself.` : "";
   const place = get("news");
@@ -87,6 +91,8 @@ function connect() {
     get("mounts-section").hidden = !mounts.length;
     showMounts(get("mounts"), mounts);
   });
+  // A server that has started anew wants to hear another text from its pages.
+  source.addEventListener("open", () => showReader().catch(() => {}));
   source.addEventListener("error", () => {
     sayNews();
     // The browser itself reconnects unless the server has refused.
@@ -113,7 +119,6 @@ async function showReader() {
     `You see the jobs of user ${reader.user}.`;
 }
 
-showReader().catch(() => {});
 setInterval(sayNews, 1000);
 document.addEventListener("visibilitychange", () => {
   if (!document.hidden) picture.draw();

@@ -327,7 +327,9 @@ function mean(group) {
       rates.set(key, (rates.get(key) ?? 0) + value / group.length);
     }
   }
-  return { time: group[0].time, bandwidth: group.at(-1).bandwidth, rates, others };
+  const last = group.at(-1);
+  return { time: group[0].time, bandwidth: last.bandwidth, rates, others,
+    holds: last.time + last.holds - group[0].time };
 }
 
 function total(point) {

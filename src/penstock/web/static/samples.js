@@ -5,21 +5,38 @@
 const KEPT_S = 3600;
 // Jobs of one point that are kept one by one; all others are added up.
 const MOST = 12;
+// How long a status holds if no other one follows (s).
+const HOLDS_S = 5;
+
+// Put empty points where nothing is known: a rate must not be drawn over a gap.
+function withGaps(points) {
+  return points.flatMap((point, at) => {
+    const end = point.time + point.holds;
+    const next = points[at + 1];
+    if (!next || next.time <= end) return [point];
+    const empty = { time: end, bandwidth: null, rates: new Map(), others: 0,
+      holds: next.time - end };
+    return [point, empty];
+  });
+}
 
 export function pointsOf(picture) {
+  const [first, second] = picture.times;
+  const holds = Math.max(1.5 * ((second ?? first) - first), HOLDS_S);
   return picture.times.map((time, at) => {
     const rates = new Map();
     for (const series of picture.series) {
       if (series.rates[at] > 0) rates.set(series.job, series.rates[at]);
     }
-    return { time, bandwidth: picture.bandwidth[at], rates, others: picture.others[at] };
+    return { time, bandwidth: picture.bandwidth[at], rates, others: picture.others[at],
+      holds };
   });
 }
 
 export class Samples {
   constructor() {
     // Each point: time (s), bandwidth (bytes/s or null), rates (job key -> bytes/s),
-    // others (bytes/s). Oldest first.
+    // others (bytes/s), holds (s): how long it holds at most. Oldest first.
     this.points = [];
     // Points of the archive, and the time that they cover.
     this.past = [];
@@ -65,7 +82,8 @@ export class Samples {
       if (place < MOST || drawnKeys.has(key)) rates.set(key, line.achieved);
       else others += line.achieved;
     });
-    this.push({ time: status.time, bandwidth: status.bandwidth, rates, others });
+    this.push({ time: status.time, bandwidth: status.bandwidth, rates, others,
+      holds: HOLDS_S });
   }
 
   push(point) {
@@ -80,7 +98,7 @@ export class Samples {
 
   // The points of an interval, with one before it: rates hold until the next point.
   between(from, to) {
-    const points = this.all;
+    const points = withGaps(this.all);
     const begin = points.findIndex((point) => point.time >= from);
     if (begin < 0) return points.slice(-1);
     return points.slice(Math.max(begin - 1, 0)).filter((point) => point.time <= to);
@@ -92,7 +110,7 @@ export class Samples {
       if (point.time > time) break;
       found = point;
     }
-    return found;
+    return found && time <= found.time + found.holds ? found : null;
   }
 
   get oldest() {
