@@ -119,7 +119,7 @@ class ModeAct(msgspec.Struct, frozen=True, tag_field="act", tag="mode"):
 
 
 Act = PolicyAct | BandwidthAct | LimitAct | ModeAct
-_DECODER: Final = msgspec.json.Decoder(Act)
+_DECODER: Final[msgspec.json.Decoder[Act]] = msgspec.json.Decoder(Act)
 
 
 def decode_act(text: bytes) -> Act:

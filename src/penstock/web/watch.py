@@ -87,7 +87,7 @@ class Watch:
     def __init__(
         self,
         source: StatusSource,
-        mounts: Callable[[], Sequence[MountStatus]] = tuple,
+        mounts: Callable[[], Sequence[MountStatus]] = lambda: (),
         wall: Callable[[], float] = time.time,
     ) -> None:
         self._source = source

@@ -99,7 +99,8 @@ def _log_ready(settings: Settings) -> None:
     log = logging.getLogger("penstock.serve")
     log.info("ready at %s", settings.socket)
     if settings.web:
-        log.info("web page at http://%s/", settings.web)
+        here = "127.0.0.1" if settings.web.startswith(":") else ""
+        log.info("web page at http://%s%s/", here, settings.web)
 
 
 def _make_web_token(file: str, user: str) -> int:
