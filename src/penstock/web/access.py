@@ -4,6 +4,7 @@
 Without a file of tokens, the page is served on loopback only, and the kernel says which
 user has opened the connection (`KernelAccess`). Names of other hosts are refused:
 otherwise a foreign page whose name suddenly points to 127.0.0.1 could read this one.
+So are requests that a proxy has forwarded.
 
 With a file of tokens (`TokenAccess`), a browser logs in once and gets a cookie. The
 cookie is not the token, and scripts cannot read it. Programs, such as Prometheus, send
@@ -51,6 +52,8 @@ _SECRET_BYTES: Final = 32
 #: Longest token or cookie that is looked at (characters).
 _LONGEST: Final = 200
 _BEARER: Final = "bearer "
+#: Headers that proxies add.
+_FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
 
 
 class PageAccess(Protocol):
@@ -114,6 +117,9 @@ class KernelAccess:
     def reader(self, request: HTTPConnection) -> Reader | None:
         """Return who has opened the connection of a request."""
         if not _names_loopback(request.headers.get("host", "")):
+            return None
+        # The user of a proxy is not the user of the browser.
+        if any(name in request.headers for name in _FORWARDED):
             return None
         client, server = request.client, request.scope.get("server")
         if client is None or server is None or server[1] is None:

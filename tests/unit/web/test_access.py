@@ -70,6 +70,12 @@ def test_foreign_names_of_this_machine_are_refused(host: str, is_known: bool) ->
     assert (kernel_access(0).reader(request) is not None) is is_known
 
 
+@pytest.mark.parametrize("name", ["forwarded", "via", "x_forwarded_for", "x_real_ip"])
+def test_what_a_proxy_has_forwarded_is_refused(name: str) -> None:
+    request = request_with(host="localhost", **{name: "10.0.0.1"})
+    assert kernel_access(0).reader(request) is None
+
+
 def test_a_request_that_came_by_no_network_is_refused() -> None:
     request = request_with(host="localhost")
     request.client = None
