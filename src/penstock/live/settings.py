@@ -13,21 +13,27 @@ Rates and times carry their unit, also in the file: ``bandwidth = 20`` is refuse
 
 from __future__ import annotations
 
-import math
 import os
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from penstock.errors import InputError, UnknownNameError
-from penstock.units import (
-    parse_bandwidth,
-    parse_time,
-    parse_volume,
-    quantity_pattern,
+from penstock.live.setting_values import (
+    SCHEMAS,
+    choice,
+    duration,
+    folders,
+    host_and_port,
+    one_of,
+    plain_text,
+    rate_or,
+    switch,
+    tcp_address,
+    unlimited_rate,
+    volume,
 )
 
 __all__ = [
@@ -59,183 +65,7 @@ _OTHER_VARIABLES: Final = (
 _NEAR: Final = 0.8
 _SYSTEM: Final = Path("/run/penstock")
 _SOCKET: Final = "agent.sock"
-_ADDRESS: Final = re.compile(r"tcp://[^\s/]+:([0-9]{1,5})")
-_LAST_PORT: Final = 65535
-_SMALLEST_ARCHIVE: Final = 1e6
 _SYSTEM_ARCHIVE: Final = Path("/var/lib/penstock")
-
-
-#: Parser of a setting -> JSON Schema of the values that it accepts in a file.
-_SCHEMAS: Final[dict[Callable[[Any], Any], dict[str, Any]]] = {}
-_Parser = TypeVar("_Parser", bound=Callable[[Any], Any])
-
-
-def _accepts(**schema: Any) -> Callable[[_Parser], _Parser]:
-    """Declare the JSON Schema of the values that a parser accepts."""
-
-    def declare(parse: _Parser) -> _Parser:
-        _SCHEMAS[parse] = schema
-        return parse
-
-    return declare
-
-
-def _quantity(kind: str, *words: str) -> dict[str, Any]:
-    """Return the schema of a text with a unit, or one of these words."""
-    texts: list[dict[str, Any]] = [
-        {"type": "string", "pattern": quantity_pattern(kind)}
-    ]
-    return {"anyOf": [*texts, {"enum": [*words, 0]}]}
-
-
-def _choice(*words: str) -> Callable[[Any], str]:
-    @_accepts(enum=list(words))
-    def parse(value: Any) -> str:
-        if value not in words:
-            raise UnknownNameError("value", str(value), words)
-        return str(value)
-
-    return parse
-
-
-def _one_of(*words: str) -> str:
-    return f"{{{','.join(words)}}}"
-
-
-def _written(value: Any) -> Any:
-    """Return a number of the file as a text, so that it needs a unit like others."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number else value
-
-
-@_accepts(**_quantity("bandwidth"))
-def _rate(value: Any) -> float:
-    rate = parse_bandwidth(_written(value))
-    if rate <= 0.0:
-        raise InputError(
-            f"{value!r} is not a positive bandwidth",
-            remedy='give a rate such as "2 GB/s"',
-        )
-    return rate
-
-
-def _rate_or(*words: str) -> Callable[[Any], float | str]:
-    """Return a parser of a rate that accepts these words as well."""
-
-    @_accepts(**_quantity("bandwidth", *words))
-    def parse(value: Any) -> float | str:
-        if value in words:
-            return str(value)
-        if isinstance(value, str) and value.strip()[:1].isalpha():
-            close = get_close_matches(value.strip().lower(), words, n=1)
-            hint = f"did you mean {close[0]}? " if close else ""
-            raise InputError(
-                f"{value!r} is not a bandwidth",
-                remedy=f'{hint}write a rate such as "2 GB/s", or {" or ".join(words)}',
-            )
-        return _rate(value)
-
-    return parse
-
-
-_shared_rate: Final = _rate_or(LEARN, MEASURE)
-
-
-@_accepts(**_quantity("bandwidth", "unlimited"))
-def _unlimited_rate(value: Any) -> float:
-    rate = _rate_or("unlimited")(value)
-    return math.inf if isinstance(rate, str) else rate
-
-
-@_accepts(anyOf=[{"type": "number"}, *_quantity("volume")["anyOf"]])
-def _volume(value: Any) -> float:
-    size_bytes = parse_volume(value)
-    if size_bytes < _SMALLEST_ARCHIVE:
-        raise InputError(f"{value!r} is too small", remedy="give 1 MB or more")
-    return size_bytes
-
-
-def _duration(low: float, high: float) -> Callable[[Any], float]:
-    @_accepts(**_quantity("time"))
-    def parse(value: Any) -> float:
-        duration = parse_time(_written(value))
-        if not low <= duration <= high:
-            raise InputError(
-                f"{value!r} is out of range", remedy=f"give {low:g} to {high:g} seconds"
-            )
-        return duration
-
-    return parse
-
-
-_SWITCH: Final = {"yes": True, "no": False, "true": True, "false": False}
-
-
-@_accepts(enum=[True, False, *_SWITCH])
-def _switch(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    if value not in _SWITCH:
-        raise InputError(f"{value!r} is not yes or no", remedy="write yes or no")
-    return _SWITCH[value]
-
-
-@_accepts(type="string")
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise InputError(f"{value!r} is not a text", remedy="put it in quotes")
-    return value
-
-
-@_accepts(type="string", pattern=rf"^(?:{_ADDRESS.pattern})?$")
-def _address(value: Any) -> str:
-    """Return an address tcp://HOST:PORT; an empty text means no address."""
-    text = _text(value)
-    match = _ADDRESS.fullmatch(text)
-    if text and not (match and 1 <= int(match[1]) <= _LAST_PORT):
-        raise InputError(
-            f"{text!r} is not an address",
-            remedy=f"write tcp://HOST:PORT, the port 1 to {_LAST_PORT}",
-        )
-    return text
-
-
-@_accepts(type="string", pattern=r"^(?:.*:[0-9]+)?$")
-def _host_and_port(value: Any) -> str:
-    """Return an address HOST:PORT; an empty text means no address."""
-    text = _text(value)
-    port = text.rpartition(":")[2]
-    if text and not (":" in text and port.isdecimal() and int(port) <= _LAST_PORT):
-        raise InputError(
-            f"{text!r} is not an address",
-            remedy="write HOST:PORT, e.g. 127.0.0.1:9400",
-        )
-    return text
-
-
-_FOLDER: Final = r"(?:/[^:]*)?"
-
-
-@_accepts(
-    anyOf=[
-        {"type": "string", "pattern": rf"^{_FOLDER}(?::{_FOLDER})*$"},
-        {"type": "array", "items": {"type": "string", "pattern": rf"^{_FOLDER}$"}},
-    ]
-)
-def _folders(value: Any) -> tuple[str, ...]:
-    """Return absolute paths, from a list or from a text separated by colons."""
-    parts = value.split(":") if isinstance(value, str) else value
-    if not isinstance(parts, list) or not all(isinstance(p, str) for p in parts):
-        raise InputError(
-            f"{value!r} is not a list of folders", remedy='write e.g. ["/scratch"]'
-        )
-    for part in filter(None, parts):
-        if not part.startswith("/") or ":" in part:
-            raise InputError(
-                f"{part!r} is not an absolute path",
-                remedy="write a path that begins with / and has no colon",
-            )
-    return tuple(filter(None, parts))
 
 
 def _setting(
@@ -262,12 +92,12 @@ class Settings:
 
     policy: str = _setting(
         "fair-share",
-        _text,
+        plain_text,
         "policy that shares the bandwidth (`penstock policies` lists them)",
     )
     bandwidth: float | str = _setting(
         LEARN,
-        _shared_rate,
+        rate_or(LEARN, MEASURE),
         "total bandwidth that all jobs share, also a lone one; `learn`: a lone job is "
         "free, and what several jobs share is learnt from them, for each file system; "
         "`measure`: the same, beginning with the write bandwidth of the first prefix "
@@ -275,55 +105,55 @@ class Settings:
         "RATE|learn|measure",
     )
     node_bandwidth: float = _setting(
-        "unlimited", _unlimited_rate, "most that one node can draw", "RATE"
+        "unlimited", unlimited_rate, "most that one node can draw", "RATE"
     )
     prefixes: tuple[str, ...] = _setting(
         "",
-        _folders,
+        folders,
         "folders whose files are controlled (a list, or separated by colons); default: "
         "each job's working directory",
         "FOLDER:...",
     )
     mode: str = _setting(
         "control",
-        _choice(*MODES),
+        choice(*MODES),
         "`control`: hold up calls that exceed a grant; `dry-run`: only count how long "
         "they would be held up; `off`: neither",
-        _one_of(*MODES),
+        one_of(*MODES),
     )
     reads: bool = _setting(
-        "yes", _switch, "whether reads are controlled as well as writes", "yes|no"
+        "yes", switch, "whether reads are controlled as well as writes", "yes|no"
     )
     cached_reads: str = _setting(
         "free",
-        _choice("free", "charged"),
+        choice("free", "charged"),
         "`free`: reads that memory serves are neither charged nor held up; `charged`: "
         "they are charged like reads from the storage",
-        _one_of("free", "charged"),
+        one_of("free", "charged"),
     )
     absorbed_writes: str = _setting(
         "charged",
-        _choice("charged", "free"),
+        choice("charged", "free"),
         "`free`: writes that memory takes without waiting for the storage are neither "
         "charged nor held up, and what moves later is seen only as time in fsync and "
         "close; `charged`: all writes are charged",
-        _one_of("charged", "free"),
+        one_of("charged", "free"),
     )
     lend: bool = _setting(
         "yes",
-        _switch,
+        switch,
         "whether bandwidth that a job does not use is lent to others",
         "yes|no",
     )
     strategy: str = _setting(
         "none",
-        _text,
+        plain_text,
         "strategy that decides which jobs stage their writes and which drain "
         "(`penstock policies` lists them); `none`: no staging",
     )
     journals: tuple[str, ...] = _setting(
         "",
-        _folders,
+        folders,
         "folders, with `*` and `?`, in which the agent looks for journals of ended "
         "programs when it starts, to drain them; it always looks in "
         "/dev/shm/penstock-*",
@@ -331,107 +161,109 @@ class Settings:
     )
     targets: str = _setting(
         "",
-        _text,
+        plain_text,
         "storage targets that the strategy assigns to jobs, DRIVER:ROOT:TARGET,...; "
         "requires `users = own`",
     )
     job_folder: str = _setting(
         "",
-        _text,
+        plain_text,
         "folder of a job, with `{job}` for its name; new files in it go to the job's "
         "`targets`",
     )
     predict: str = _setting(
         "history",
-        _choice("history", "ftio"),
+        choice("history", "ftio"),
         "how to predict the volume of an operation without a hint: from the job's last "
         "operations (`history`), or from its period (`ftio`, package ftio-hpc)",
-        _one_of("history", "ftio"),
+        one_of("history", "ftio"),
     )
     gap: float = _setting(
         "50 ms",
-        _duration(0.001, 60.0),
+        duration(0.001, 60.0),
         "time without I/O after which an operation has ended",
         "TIME",
     )
     report: float = _setting(
         "100 ms",
-        _duration(0.005, 10.0),
+        duration(0.005, 10.0),
         "time between two readings of a job's counters during an operation",
         "TIME",
     )
     lease: float = _setting(
         "3 s",
-        _duration(0.2, 60.0),
+        duration(0.2, 60.0),
         "how long a grant holds after the last message of the agent or controller",
         "TIME",
     )
     floor: float = _setting(
         "unlimited",
-        _unlimited_rate,
+        unlimited_rate,
         "rate that each job may draw when its lease has ended",
         "RATE",
     )
     folder: str = _setting(
         "",
-        _text,
+        plain_text,
         "folder of the socket, the pages and the state; default: /run/penstock for "
         "root, else $XDG_RUNTIME_DIR/penstock or /tmp/penstock-UID",
     )
     users: str = _setting(
         "own",
-        _choice("own", "all"),
+        choice("own", "all"),
         "whose jobs are controlled: those of the `own` user, or of `all` users",
-        _one_of("own", "all"),
+        one_of("own", "all"),
     )
     listen: str = _setting(
         "",
-        _address,
+        tcp_address,
         "address at which the controller accepts agents of other nodes, tcp://HOST:PORT",
         "ADDRESS",
     )
     join: str = _setting(
         "",
-        _address,
+        tcp_address,
         "run only an agent, of the controller at this address, tcp://HOST:PORT",
         "ADDRESS",
     )
     keys: str = _setting(
         "",
-        _text,
+        plain_text,
         "folder of the keys for `listen` and `join`; default: FOLDER/keys",
         "FOLDER",
     )
-    node: str = _setting("", _text, "name of this node; default: the host name", "NAME")
+    node: str = _setting(
+        "", plain_text, "name of this node; default: the host name", "NAME"
+    )
     metrics: str = _setting(
         "",
-        _host_and_port,
+        host_and_port,
         "HOST:PORT at which Prometheus can read metrics; default: no metrics",
         "HOST:PORT",
     )
     web: str = _setting(
         "",
-        _host_and_port,
+        host_and_port,
         "HOST:PORT at which a browser shows live control; without `web_token` only on "
         "this machine, e.g. 127.0.0.1:9480; default: no page",
         "HOST:PORT",
     )
     web_token: str = _setting(
         "",
-        _text,
+        plain_text,
         "file with the tokens of those who may look at the page, made by `penstock "
         "serve --make-web-token USER`",
         "FILE",
     )
     state: str = _setting(
         "",
-        _text,
+        plain_text,
         "file for the histories of jobs; default: FOLDER/history.sqlite",
         "FILE",
     )
     archive: str = _setting(
         "",
-        _text,
+        plain_text,
         "folder that keeps what jobs did, for `penstock history` and `report`; `none`: "
         "keep nothing; default: FOLDER/archive if `folder` is set, /var/lib/penstock "
         "for root, else $XDG_STATE_HOME/penstock or ~/.local/state/penstock",
@@ -439,32 +271,32 @@ class Settings:
     )
     archive_age: float = _setting(
         "90 d",
-        _duration(60.0, 1e10),
+        duration(60.0, 1e10),
         "how long the archive keeps what jobs did",
         "TIME",
     )
     archive_size: float = _setting(
         "1 GB",
-        _volume,
+        volume,
         "largest size of the archive's database, and again of its Parquet files (so "
         "twice this in all); the oldest operations are deleted first",
         "VOLUME",
     )
     log_format: str = _setting(
         "text",
-        _choice(*_LOG_FORMATS),
+        choice(*_LOG_FORMATS),
         "form of the log: lines of `text`, or one object of `json` per line",
-        _one_of(*_LOG_FORMATS),
+        one_of(*_LOG_FORMATS),
     )
     log_level: str = _setting(
         "info",
-        _choice(*_LOG_LEVELS),
+        choice(*_LOG_LEVELS),
         "the least important messages in the log",
-        _one_of(*_LOG_LEVELS),
+        one_of(*_LOG_LEVELS),
     )
     linger: float = _setting(
         "0 s",
-        _duration(0.0, 1e9),
+        duration(0.0, 1e9),
         "stop when there was no job for this long; 0: never",
         "TIME",
     )
@@ -566,7 +398,7 @@ def settings_schema() -> dict[str, Any]:
             name: {
                 "description": item.metadata["meaning"],
                 "default": item.metadata["shown"],
-                **_SCHEMAS[item.metadata["parse"]],
+                **SCHEMAS[item.metadata["parse"]],
             }
             for name, item in _by_name().items()
         },

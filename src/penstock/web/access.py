@@ -40,6 +40,7 @@ __all__ = [
     "PageAccess",
     "TokenAccess",
     "WriteGuard",
+    "is_foreign",
     "is_same_origin",
 ]
 
@@ -64,6 +65,11 @@ class PageAccess(Protocol):
 
     def reader(self, request: HTTPConnection) -> Reader | None:
         """Return who sends a request; None if nobody may see the answer."""
+
+
+def is_foreign(request: HTTPConnection) -> bool:
+    """Return True if a page of another server has made a browser send a request."""
+    return request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
 
 
 def is_same_origin(request: HTTPConnection) -> bool:

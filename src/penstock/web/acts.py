@@ -8,6 +8,7 @@ undoes another one is made of the status before it, and is an act like any other
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import deque
@@ -172,6 +173,7 @@ class ActLog:
         self._source = source
         self._wall = wall
         self._done: deque[dict[str, Any]] = deque(maxlen=_MOST)
+        self._turn = asyncio.Lock()
 
     async def carry_out(self, act: Act, reader: Reader) -> dict[str, Any]:
         """Carry out an act; return what is remembered of it.
@@ -184,8 +186,10 @@ class ActLog:
             If the daemon refuses, or does not answer.
         """
         request = act.request()
-        before = await self._source.ask(GetStatus(explains=False), reader)
-        answer = await self._source.ask(request, reader)
+        # One after the other: what undoes an act is what was there directly before.
+        async with self._turn:
+            before = await self._source.ask(GetStatus(explains=False), reader)
+            answer = await self._source.ask(request, reader)
         undo = act.undo(before)
         entry = {
             "time": self._wall(),

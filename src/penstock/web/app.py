@@ -17,8 +17,8 @@
 | ``/metrics`` | for Prometheus |
 
 Everything but ``/static`` and ``/login`` needs a reader (`access`), who gets the answer
-that the daemon gives to this user. Errors of the API are JSON: ``error`` says what is
-wrong in one line.
+that the daemon gives to this user. Only the page itself can be opened by a link on a
+foreign page. Errors of the API are JSON: ``error`` says what is wrong in one line.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
@@ -35,10 +36,10 @@ from urllib.parse import parse_qs
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.daemon.metrics import CONTENT_TYPE, render_jobs
@@ -56,12 +57,14 @@ from penstock.web.access import (
     PageAccess,
     TokenAccess,
     WriteGuard,
+    is_foreign,
     is_same_origin,
 )
 from penstock.web.acts import ActLog, decode_act
 from penstock.web.headers import SafeHeaders
 from penstock.web.link import DaemonLink
 from penstock.web.past_picture import past_picture
+from penstock.web.places import Places
 from penstock.web.readers import Reader
 from penstock.web.watch import Poll, Watch
 from penstock.web.what_if import ask_what_if
@@ -75,9 +78,10 @@ _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-#: Readers of events, and pictures made of the archive, at a time.
-_MOST_STREAMS: Final = 64
-_MOST_PICTURES: Final = 4
+#: Readers of events, of all readers and of one user.
+_STREAMS: Final = 64, 8
+#: Pictures that are made of the archive at a time, of all readers and of one user.
+_PICTURES: Final = 4, 1
 #: Time before now that is simulated under another policy (s).
 _SIMULATED_S: Final = 3600.0
 #: How long an answer of the daemon is given to others with the same rights (s).
@@ -88,7 +92,10 @@ _MOST_OPERATIONS: Final = 500
 _MOST_PAST: Final = 200
 #: Longest body of a request, a token or an act (bytes).
 _LONGEST_BODY: Final = 1024
+#: How long a body may take to arrive (s).
+_BODY_S: Final = 10.0
 _OPERATORS_ONLY: Final = "only operators may do this"
+_FOREIGN: Final = "a foreign page sent this request"
 
 
 @dataclass(slots=True)
@@ -100,11 +107,15 @@ class Dashboard:
     access: PageAccess
     archive: Path | None = None
     """Folder of the archive; None: nothing is archived."""
-    streams: int = 0
-    """Readers of events now."""
-    pictures: int = 0
-    """Pictures that are being made of the archive now."""
-    is_simulating: bool = False
+    streams: Places = field(
+        default_factory=lambda: Places(*_STREAMS, "too many browsers watch")
+    )
+    pictures: Places = field(
+        default_factory=lambda: Places(*_PICTURES, "the archive is being read")
+    )
+    simulations: Places = field(
+        default_factory=lambda: Places(1, 0, "another simulation runs")
+    )
     guard: WriteGuard = field(default_factory=WriteGuard)
     acts: ActLog = field(init=False)
     answers: dict[int | None, tuple[float, StatusDocument]] = field(
@@ -132,17 +143,8 @@ class Dashboard:
 _Handler = Callable[[Dashboard, Reader, Request], Awaitable[Response]]
 
 
-def build_app(dashboard: Dashboard) -> Starlette:
-    """Return the application; it polls the daemon as long as it is served."""
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        task = asyncio.create_task(dashboard.watch.run())
-        try:
-            yield
-        finally:
-            task.cancel()
-            dashboard.link.close()
+def build_app(dashboard: Dashboard) -> ASGIApp:
+    """Return the application; the caller polls the daemon (`Watch.run`)."""
 
     async def log_in(request: Request) -> Response:
         return await _log_in(dashboard.access, request)
@@ -154,6 +156,8 @@ def build_app(dashboard: Dashboard) -> Starlette:
         """Return an endpoint that answers only to readers."""
 
         async def endpoint(request: Request) -> Response:
+            if not is_page and is_foreign(request):
+                return _error(_FOREIGN, HTTPStatus.FORBIDDEN)
             reader = dashboard.access.reader(request)
             if reader is not None:
                 return await handler(dashboard, reader, request)
@@ -163,7 +167,7 @@ def build_app(dashboard: Dashboard) -> Starlette:
 
         return endpoint
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", of_reader(_page, is_page=True)),
             Route("/login", _login_page, methods=["GET"]),
@@ -181,10 +185,10 @@ def build_app(dashboard: Dashboard) -> Starlette:
             Route("/api/acts", of_reader(_act), methods=["POST"]),
             Route("/metrics", of_reader(_metrics)),
         ],
-        middleware=[Middleware(SafeHeaders)],
         exception_handlers={PenstockError: _on_error},
-        lifespan=lifespan,
     )
+    # Outside of everything: also the answer to a failure has the headers.
+    return SafeHeaders(app)
 
 
 # --- Pages ----------------------------------------------------------------------------
@@ -203,11 +207,18 @@ async def _static_file(request: Request) -> Response:
 
 
 def _file(name: str, status: int = HTTPStatus.OK) -> Response:
-    """Return a part of the page; a name has no folder."""
-    path = _STATIC / name
-    if path.parent != _STATIC or path.suffix not in _TYPES or not path.is_file():
+    """Return a part of the page."""
+    if name not in _files():
         return _error("there is no such page", HTTPStatus.NOT_FOUND)
-    return Response(path.read_bytes(), status, media_type=_TYPES[path.suffix])
+    kind = _TYPES[Path(name).suffix]
+    return Response(_files()[name], status, headers={"content-type": kind})
+
+
+@cache
+def _files() -> dict[str, bytes]:
+    """Return the parts of the page by their names."""
+    paths = [path for path in _STATIC.iterdir() if path.suffix in _TYPES]
+    return {path.name: path.read_bytes() for path in paths}
 
 
 async def _log_in(access: PageAccess, request: Request) -> Response:
@@ -215,7 +226,7 @@ async def _log_in(access: PageAccess, request: Request) -> Response:
     if not isinstance(access, TokenAccess):
         return RedirectResponse("./", HTTPStatus.SEE_OTHER)
     if not is_same_origin(request):
-        return _error("a foreign page sent this form", HTTPStatus.FORBIDDEN)
+        return _error(_FOREIGN, HTTPStatus.FORBIDDEN)
     fields = parse_qs((await _body(request)).decode(errors="replace"))
     cookie = access.log_in(fields.get("token", [""])[0].strip())
     if cookie is None:
@@ -235,7 +246,7 @@ async def _log_in(access: PageAccess, request: Request) -> Response:
 
 def _log_out(access: PageAccess, request: Request) -> Response:
     if not is_same_origin(request):
-        return _error("a foreign page sent this form", HTTPStatus.FORBIDDEN)
+        return _error(_FOREIGN, HTTPStatus.FORBIDDEN)
     if isinstance(access, TokenAccess):
         access.log_out(request.cookies.get(COOKIE, ""))
     response = RedirectResponse("login", HTTPStatus.SEE_OTHER)
@@ -244,14 +255,19 @@ def _log_out(access: PageAccess, request: Request) -> Response:
 
 
 async def _body(request: Request) -> bytes:
-    """Return the body of a request; raise `InputError` if it is too long."""
+    """Return the body of a request; raise `InputError` if it is too long or late."""
     body = b""
-    async for part in request.stream():
-        body += part
-        if len(body) > _LONGEST_BODY:
-            raise InputError(
-                "the request is too long", remedy=f"send {_LONGEST_BODY} bytes at most"
-            )
+    try:
+        async with asyncio.timeout(_BODY_S):
+            async for part in request.stream():
+                body += part
+                if len(body) > _LONGEST_BODY:
+                    raise InputError(
+                        "the request is too long",
+                        remedy=f"send {_LONGEST_BODY} bytes at most",
+                    )
+    except (TimeoutError, ClientDisconnect):
+        raise InputError("the request is incomplete") from None
     return body
 
 
@@ -326,15 +342,10 @@ async def _history(dashboard: Dashboard, reader: Reader, _: Request) -> Response
 async def _picture(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
     begin_s, end_s = (_instant(request, name) for name in ("from", "to"))
     archive = _archive(dashboard)
-    if dashboard.pictures >= _MOST_PICTURES:
-        raise UnavailableError("the archive is being read", remedy="try again later")
-    dashboard.pictures += 1
-    try:
+    with dashboard.pictures.taken(reader):
         document = await asyncio.to_thread(
             past_picture, archive, reader, begin_s, end_s
         )
-    finally:
-        dashboard.pictures -= 1
     return _json({"penstock": 1, **document})
 
 
@@ -355,29 +366,35 @@ def _instant(request: Request, name: str) -> float:
 
 
 async def _events(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
-    if dashboard.streams >= _MOST_STREAMS:
-        return _error("too many browsers watch", HTTPStatus.SERVICE_UNAVAILABLE)
-    last_id = request.headers.get("last-event-id", "")
+    access = dashboard.access
+    events = dashboard.watch.events(
+        reader,
+        request.headers.get("last-event-id", ""),
+        # A login can end; the user who has opened a connection remains the same.
+        lambda: not access.has_login or access.reader(request) == reader,
+    )
+    return _EventResponse(events, dashboard.streams.taken(reader))
 
-    async def stream() -> AsyncIterator[bytes]:
-        dashboard.streams += 1
-        try:
-            async for text in dashboard.watch.events(
-                reader, last_id, lambda: dashboard.access.reader(request) == reader
-            ):
-                yield text
-        finally:
-            dashboard.streams -= 1
 
-    return StreamingResponse(stream(), media_type="text/event-stream")
+class _EventResponse(StreamingResponse):
+    """Events for a reader who has a place as long as they are sent."""
+
+    def __init__(
+        self, events: AsyncIterator[bytes], place: AbstractContextManager[None]
+    ) -> None:
+        super().__init__(events, media_type="text/event-stream")
+        self._place = place
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the events."""
+        with self._place:
+            await super().__call__(scope, receive, send)
 
 
 async def _what_if(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
     """Simulate the last hour under another policy; one simulation at a time."""
     if reader.user is not None:
         return _error(_OPERATORS_ONLY, HTTPStatus.FORBIDDEN)
-    if dashboard.is_simulating:
-        raise UnavailableError("another simulation runs", remedy="try again later")
     end_s = time.time()
     question = {
         "folder": str(_archive(dashboard)),
@@ -386,11 +403,8 @@ async def _what_if(dashboard: Dashboard, reader: Reader, request: Request) -> Re
         "begin_s": end_s - _SIMULATED_S,
         "end_s": end_s,
     }
-    dashboard.is_simulating = True
-    try:
+    with dashboard.simulations.taken(reader):
         answer = await ask_what_if(question)
-    finally:
-        dashboard.is_simulating = False
     return _json({"penstock": 1, **answer})
 
 
@@ -404,7 +418,7 @@ async def _act(dashboard: Dashboard, reader: Reader, request: Request) -> Respon
     if reader.user is not None:
         return _error(_OPERATORS_ONLY, HTTPStatus.FORBIDDEN)
     if not dashboard.guard.may_write(request, reader):
-        return _error("a foreign page sent this request", HTTPStatus.FORBIDDEN)
+        return _error(_FOREIGN, HTTPStatus.FORBIDDEN)
     act = decode_act(await _body(request))
     entry = await dashboard.acts.carry_out(act, reader)
     # The next status must show the change.

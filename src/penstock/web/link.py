@@ -2,21 +2,19 @@
 """Questions to the daemon, from an event loop.
 
 The client of the daemon's socket blocks: it is called in threads. The number of
-questions that wait for a thread is bounded, for all readers and for each user: a user
-who asks without a pause must not delay others.
+questions that wait for a thread is bounded (`places`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import UnavailableError
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import ControllerRequest, SetPolicy
+from penstock.web.places import Places
 from penstock.web.readers import OPERATOR, Reader
 
 __all__ = ["DaemonLink"]
@@ -26,7 +24,7 @@ _LIMIT_S: Final = 5.0
 _COMPILE_S: Final = 120.0
 #: Questions that may be asked or wait at a time, of all readers and of one user.
 _MOST: Final = 32
-_MOST_OF_USER: Final = 2
+_MOST_OF_USER: Final = 4
 
 
 class DaemonLink:
@@ -43,7 +41,8 @@ class DaemonLink:
     def __init__(self, path: Path, threads: int) -> None:
         self._path = path
         self._threads = ThreadPoolExecutor(threads, "daemon")
-        self._waiting: Counter[Reader] = Counter()
+        refusal = "too many requests wait for the daemon"
+        self._places = Places(_MOST, _MOST_OF_USER, refusal)
 
     async def ask(self, request: ControllerRequest, reader: Reader = OPERATOR) -> Any:
         """Return the answer that a reader may see.
@@ -55,21 +54,9 @@ class DaemonLink:
         InputError
             If the daemon refuses.
         """
-        is_user = reader.user is not None
-        if self._waiting.total() >= _MOST or (
-            is_user and self._waiting[reader] >= _MOST_OF_USER
-        ):
-            raise UnavailableError(
-                "too many requests wait for the daemon", remedy="try again later"
-            )
-        self._waiting[reader] += 1
         loop = asyncio.get_running_loop()
-        try:
+        with self._places.taken(reader):
             return await loop.run_in_executor(self._threads, self._ask, request, reader)
-        finally:
-            self._waiting[reader] -= 1
-            if not self._waiting[reader]:
-                del self._waiting[reader]
 
     def _ask(self, request: ControllerRequest, reader: Reader) -> Any:
         # A policy may have to be compiled first.

@@ -69,7 +69,7 @@ async def serve_app(
         app,
         http=_BoundedConnection,
         ws="none",
-        lifespan="on",
+        lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,

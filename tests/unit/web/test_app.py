@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,7 @@ from penstock.web.access import (
 from penstock.web.app import Dashboard, build_app
 from penstock.web.headers import SAFE_HEADERS
 from penstock.web.link import DaemonLink
+from penstock.web.places import Places
 from penstock.web.readers import OPERATOR, Reader
 from penstock.web.tokens import make_token
 from penstock.web.watch import Watch
@@ -91,6 +94,15 @@ class Site:
 
     def poll(self) -> None:
         asyncio.run(self.watch.poll())
+
+
+@contextmanager
+def taken(places: Places, count: int) -> Iterator[None]:
+    """Take places, as many operators would."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            stack.enter_context(places.taken(OPERATOR))
+        yield
 
 
 @pytest.fixture
@@ -151,7 +163,13 @@ def test_the_page_loads_nothing_from_elsewhere() -> None:
         assert "innerHTML" not in text, path
 
 
-@pytest.mark.parametrize("name", ["../app.py", "%2e%2e%2fapp.py", "app.py", "", "x.js"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("../app.py", "%2e%2e%2fapp.py", "app.py", "", "x.js", "..", "%00.js"),
+        *("%ff.js", f"{'x' * 5000}.js"),
+    ],
+)
 def test_no_other_file_is_given_away(site: Site, name: str) -> None:
     assert site.client.get(f"/static/{name}").status_code == 404
 
@@ -247,8 +265,10 @@ def test_a_picture_without_an_archive(site: Site) -> None:
 
 
 def test_only_a_few_pictures_at_a_time(site: Site, tmp_path: Path) -> None:
-    site.dashboard.archive, site.dashboard.pictures = tmp_path, 4
-    assert site.client.get("/api/picture?from=1&to=2").status_code == 503
+    site.dashboard.archive = tmp_path
+    with taken(site.dashboard.pictures, 4):
+        assert site.client.get("/api/picture?from=1&to=2").status_code == 503
+    assert site.client.get("/api/picture?from=1&to=2").status_code == 200
 
 
 def test_who_reads(site: Site, other_site: Site) -> None:
@@ -277,8 +297,8 @@ def test_a_daemon_that_does_not_answer(site: Site) -> None:
 
 
 def test_too_many_browsers(site: Site) -> None:
-    site.dashboard.streams = 64
-    assert site.client.get("/api/events").status_code == 503
+    with taken(site.dashboard.streams, 64):
+        assert site.client.get("/api/events").status_code == 503
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE"])
@@ -326,8 +346,8 @@ def test_what_another_policy_would_have_done(
     (question,) = asked
     assert (question["present"], question["folder"]) == ("fair-share", str(tmp_path))
     assert question["end_s"] - question["begin_s"] == 3600.0
-    site.dashboard.is_simulating = True
-    assert site.client.get("/api/what-if?policy=fcfs").status_code == 503
+    with taken(site.dashboard.simulations, 1):
+        assert site.client.get("/api/what-if?policy=fcfs").status_code == 503
 
 
 def test_users_do_not_simulate(other_site: Site, tmp_path: Path) -> None:

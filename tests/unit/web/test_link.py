@@ -69,11 +69,11 @@ def test_one_user_leaves_room_for_others(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def act() -> list[Any]:
         link = DaemonLink(Path("socket"), 1)
-        readers = [Reader(7)] * 4 + [Reader(8)] + [OPERATOR] * 4
+        readers = [Reader(7)] * 6 + [Reader(8)] + [OPERATOR] * 6
         questions = [link.ask(GetStatus(), reader) for reader in readers]
         answers = await asyncio.gather(*questions, return_exceptions=True)
         link.close()
         return answers
 
     refused = [isinstance(each, UnavailableError) for each in asyncio.run(act())]
-    assert refused == [False, False, True, True, *[False] * 5]
+    assert refused == [*[False] * 4, True, True, *[False] * 7]

@@ -145,10 +145,16 @@ async def _serve(config: WebConfig) -> None:
     ended = asyncio.Event()
     # The daemon holds the other end; nothing is ever written to it.
     reader = await _standard_input()
-    task = asyncio.create_task(_set_at_end(reader, ended))
     listener = socket.socket(fileno=config.descriptor)
-    await serve_app(build_app(dashboard), listener, ended)
-    task.cancel()
+    # If one of them fails, the process ends, and the daemon starts it again.
+    async with asyncio.TaskGroup() as group:
+        tasks = [
+            group.create_task(watch.run()),
+            group.create_task(_set_at_end(reader, ended)),
+        ]
+        await serve_app(build_app(dashboard), listener, ended)
+        for task in tasks:
+            task.cancel()
 
 
 async def _standard_input() -> asyncio.StreamReader:

@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -45,11 +44,10 @@ from penstock.live.wire.messages import (
     ControllerRequest,
     CounterReport,
     FromAgent,
-    FromProgram,
+    FromUser,
     Grants,
     JobCounters,
     JobLeft,
-    OnBehalfOf,
     PageAssigned,
     Refused,
     RegisterJob,
@@ -426,17 +424,12 @@ class Agent:
 
     # --- Messages of programs and users -----------------------------------------------
 
-    async def reply(self, peer: Peer, message: FromProgram) -> Reply:
+    async def reply(self, peer: Peer, message: FromUser) -> Reply:
         """Return the reply to a message of a process on this node.
 
         A user who asks too much has to wait. Raise `UnavailableError` if that would
         take longer than the user waits for an answer.
         """
-        if isinstance(message, OnBehalfOf):
-            if not peer.is_trusted:
-                return Refused("only root may ask on behalf of another user")
-            # From here on with the rights and the budget of that user.
-            peer, message = replace(peer, user=message.user), message.request
         user, now_s = peer.user, self._clock()
         if self.budgets.debt_s(user, Spending.MESSAGES, now_s) > _ANSWER_S:
             raise UnavailableError(
@@ -457,7 +450,7 @@ class Agent:
             )
             return Refused(str(error), isinstance(error, UnavailableError))
 
-    def _cost(self, peer: Peer, message: FromProgram) -> float:
+    def _cost(self, peer: Peer, message: FromUser) -> float:
         """Return what a message costs."""
         if isinstance(message, AttachProcess):
             is_new = f"{peer.user}:{message.job_name}" not in self._jobs

@@ -53,6 +53,7 @@ __all__ = [
     "ExplainJob",
     "FromAgent",
     "FromProgram",
+    "FromUser",
     "GetJobReport",
     "GetStatus",
     "Grants",
@@ -242,7 +243,8 @@ class OnBehalfOf(Message):
     request: ControllerRequest
 
 
-FromProgram = AttachProcess | RegisterJob | OnBehalfOf | ControllerRequest
+FromUser = AttachProcess | RegisterJob | ControllerRequest
+FromProgram = FromUser | OnBehalfOf
 
 
 # --- Agent to program, operator or user -----------------------------------------------

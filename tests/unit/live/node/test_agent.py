@@ -35,7 +35,6 @@ from penstock.live.wire.messages import (
     Grants,
     JobJoined,
     JobLeft,
-    OnBehalfOf,
     PageAssigned,
     Refused,
     RegisterJob,
@@ -357,32 +356,6 @@ def test_requests_of_users_are_forwarded(tmp_path: Path) -> None:
         rig.agent.receive(UserReply(request.number + 1, TextAnswer("to somebody else")))
         rig.agent.receive(UserReply(request.number, TextAnswer("yes")))
         assert await reply == TextAnswer("yes")
-
-    with_agent(tmp_path, act)
-
-
-def test_a_trusted_peer_asks_on_behalf_of_a_user(tmp_path: Path) -> None:
-    async def act(rig: AgentRig) -> None:
-        message = OnBehalfOf(54321, GetStatus())
-        reply = asyncio.create_task(rig.agent.reply(ME, message))
-        await asyncio.sleep(0)
-        (request,) = rig.take(UserRequest)
-        assert (request.user, request.trusted) == (54321, False)
-        assert request.request == GetStatus()
-        rig.agent.receive(UserReply(request.number, TextAnswer("yes")))
-        assert await reply == TextAnswer("yes")
-
-    with_agent(tmp_path, act)
-
-
-def test_other_peers_do_not(tmp_path: Path) -> None:
-    stranger = Peer(os.getpid(), 54321, 54321)
-
-    async def act(rig: AgentRig) -> None:
-        for user in (0, ME.user, stranger.user):
-            reply = await rig.agent.reply(stranger, OnBehalfOf(user, GetStatus()))
-            assert reply == Refused("only root may ask on behalf of another user")
-        assert rig.take(UserRequest) == []
 
     with_agent(tmp_path, act)
 
