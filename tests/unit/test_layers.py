@@ -26,8 +26,7 @@ _DECISIONS = {"policies", "placement", "staging", "qos"}
 _SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
 _LIVE = {
     *("native", "live.settings", "live.control", "live.wire", "live.staging"),
-    "live.node",
-    "live.archive",
+    *("live.node", "live.archive", "live.setting_values"),
 }
 ALLOWED: dict[str, set[str]] = {
     TOP: {"errors"},

@@ -23,6 +23,7 @@ from penstock.units import (
 
 __all__ = [
     "SCHEMAS",
+    "UNIX",
     "choice",
     "duration",
     "folders",
@@ -34,7 +35,11 @@ __all__ = [
     "tcp_address",
     "unlimited_rate",
     "volume",
+    "web_address",
 ]
+
+#: Begin of the address of a Unix socket, with the slash of its path.
+UNIX: Final = "unix:/"
 
 _ADDRESS: Final = re.compile(r"tcp://[^\s/]+:([0-9]{1,5})")
 _LAST_PORT: Final = 65535
@@ -191,6 +196,13 @@ def host_and_port(value: Any) -> str:
             remedy="write HOST:PORT, e.g. 127.0.0.1:9400",
         )
     return text
+
+
+@_accepts(type="string", pattern=r"^(?:.*:[0-9]+|unix:/.*)?$")
+def web_address(value: Any) -> str:
+    """Return HOST:PORT or unix:/PATH; an empty text means no address."""
+    text = plain_text(value)
+    return text if text.startswith(UNIX) else host_and_port(text)
 
 
 _FOLDER: Final = r"(?:/[^:]*)?"

@@ -23,6 +23,7 @@ from typing import Any, Final
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.setting_values import (
     SCHEMAS,
+    UNIX,
     choice,
     duration,
     folders,
@@ -34,6 +35,7 @@ from penstock.live.setting_values import (
     tcp_address,
     unlimited_rate,
     volume,
+    web_address,
 )
 
 __all__ = [
@@ -243,10 +245,11 @@ class Settings:
     )
     web: str = _setting(
         "",
-        host_and_port,
-        "HOST:PORT at which a browser shows live control; without `web_token` only on "
-        "this machine, e.g. 127.0.0.1:9480; default: no page",
-        "HOST:PORT",
+        web_address,
+        "HOST:PORT at which a browser shows live control, without `web_token` only on "
+        "this machine, e.g. 127.0.0.1:9480; or unix:/PATH, for a web server; default: "
+        "no page",
+        "HOST:PORT|unix:/PATH",
     )
     web_token: str = _setting(
         "",
@@ -254,6 +257,13 @@ class Settings:
         "file with the tokens of those who may look at the page, made by `penstock "
         "serve --make-web-token USER`",
         "FILE",
+    )
+    web_proxy: str = _setting(
+        "",
+        plain_text,
+        "user as whom a web server on this machine runs that forwards requests to the "
+        "page, and names the reader in the header X-Remote-User",
+        "USER",
     )
     state: str = _setting(
         "",
@@ -477,6 +487,12 @@ def check_together(settings: Settings) -> None:
             where="web",
             remedy="give a web_token file, or an address such as 127.0.0.1:9480",
         )
+    if settings.web_proxy and settings.web_token:
+        raise InputError(
+            "does not go with `web_token`",
+            where="web_proxy",
+            remedy="let either the web server or tokens say who reads: remove one",
+        )
     if settings.job_folder and not settings.targets:
         raise InputError(
             "has no effect without `targets`",
@@ -486,9 +502,9 @@ def check_together(settings: Settings) -> None:
 
 
 def _is_local(address: str) -> bool:
-    """Return True if only this machine can reach HOST:PORT; no HOST: it can."""
+    """Return True if only this machine can reach an address; no HOST: it can."""
     host = address.rpartition(":")[0].strip("[]")
-    if host in ("", "localhost"):
+    if address.startswith(UNIX) or host in ("", "localhost"):
         return True
     import ipaddress  # noqa: PLC0415 - rarely used
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Who sends a request: by the kernel on loopback, or by a token.
 
-Without a file of tokens, the page is served on loopback only, and the kernel says which
-user has opened the connection (`KernelAccess`). Names of other hosts are refused:
-otherwise a foreign page whose name suddenly points to 127.0.0.1 could read this one.
-So are requests that a proxy has forwarded.
+Without a file of tokens, the page is served on loopback or at a Unix socket only, and
+the kernel says which user has opened the connection (`KernelAccess`). Names of other
+hosts are refused: otherwise a foreign page whose name suddenly points to 127.0.0.1
+could read this one. So are requests that a proxy has forwarded, unless the proxy runs
+as the user of the setting `web_proxy`: it names the reader in the header `REMOTE_USER`.
 
 With a file of tokens (`TokenAccess`), a browser logs in once and gets a cookie. The
 cookie is not the token, and scripts cannot read it. Programs, such as Prometheus, send
@@ -26,8 +27,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.web.peers import TcpAddress, is_loopback, user_of_connection
-from penstock.web.readers import Reader, reader_of_user
+from penstock.errors import InputError
+from penstock.web.peers import (
+    UNIX_HOST,
+    TcpAddress,
+    is_loopback,
+    user_of_connection,
+)
+from penstock.web.readers import (
+    OPERATOR_NAME,
+    Reader,
+    reader_named,
+    reader_of_user,
+)
 from penstock.web.tokens import TokenFile, token_digest
 
 if TYPE_CHECKING:
@@ -35,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COOKIE",
+    "REMOTE_USER",
     "SESSION_S",
     "KernelAccess",
     "PageAccess",
@@ -53,8 +66,10 @@ _SECRET_BYTES: Final = 32
 #: Longest token or cookie that is looked at (characters).
 _LONGEST: Final = 200
 _BEARER: Final = "bearer "
+#: Header in which a proxy names the reader: a user of this machine, or operator:NAME.
+REMOTE_USER: Final = "x-remote-user"
 #: Headers that proxies add.
-_FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-real-ip")
+_FORWARDED: Final = ("forwarded", "via", "x-forwarded-for", "x-real-ip", REMOTE_USER)
 
 
 class PageAccess(Protocol):
@@ -110,28 +125,60 @@ class WriteGuard:
 
 
 class KernelAccess:
-    """Knows readers on this machine by the users of their connections."""
+    """Knows readers on this machine by the users of their connections.
+
+    Parameters
+    ----------
+    all_users
+        Whether others than operators may look.
+    proxy
+        User id of a web server that names its readers; None: there is none.
+    """
 
     has_login = False
 
     def __init__(
         self,
         user_of: Callable[[TcpAddress, TcpAddress], int | None] = user_of_connection,
+        *,
+        all_users: bool = True,
+        proxy: int | None = None,
     ) -> None:
         self._user_of = user_of
+        self._all_users = all_users
+        self._proxy = proxy
 
     def reader(self, request: HTTPConnection) -> Reader | None:
         """Return who has opened the connection of a request."""
-        if not _names_loopback(request.headers.get("host", "")):
+        client, server = request.client, request.scope.get("server")
+        if client is None or server is None:
             return None
+        user = self._user_of((client.host, client.port), (server[0], server[1]))
+        if user is None:
+            return None
+        if user == self._proxy:
+            return _named_by_proxy(request)
         # The user of a proxy is not the user of the browser.
         if any(name in request.headers for name in _FORWARDED):
             return None
-        client, server = request.client, request.scope.get("server")
-        if client is None or server is None or server[1] is None:
+        # Browsers do not reach a Unix socket.
+        host = request.headers.get("host", "")
+        if client.host != UNIX_HOST and not _names_loopback(host):
             return None
-        user = self._user_of((client.host, client.port), (server[0], server[1]))
-        return None if user is None else reader_of_user(user)
+        reader = reader_of_user(user)
+        return reader if self._all_users or reader.user is None else None
+
+
+def _named_by_proxy(request: HTTPConnection) -> Reader | None:
+    """Return the reader whom a proxy names; None if it names none, or several."""
+    names = request.headers.getlist(REMOTE_USER)
+    # Names that people can have elsewhere, where the proxy asks for their password.
+    if len(names) != 1 or names[0] == OPERATOR_NAME or names[0].isdecimal():
+        return None
+    try:
+        return reader_named(names[0])
+    except InputError:
+        return None
 
 
 def _names_loopback(host_header: str) -> bool:

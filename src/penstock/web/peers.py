@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Which user is at the other end of a TCP connection on this machine.
+"""Which user is at the other end of a connection on this machine.
 
-The kernel lists the sockets of this machine with their users in ``/proc/net/tcp`` and
-``/proc/net/tcp6``. The socket of the client is the one whose local address is the
-client's and whose remote address is the server's.
+A Unix socket says it itself; `serving` gives such a client the host `UNIX_HOST` and its
+user id as the port. For TCP, the kernel lists the sockets of this machine with their
+users in ``/proc/net/tcp`` and ``/proc/net/tcp6``. The socket of the client is the one
+whose local address is the client's and whose remote address is the server's.
 """
 
 from __future__ import annotations
@@ -14,11 +15,19 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
 
-__all__ = ["TcpAddress", "is_loopback", "user_in_table", "user_of_connection"]
+__all__ = [
+    "UNIX_HOST",
+    "TcpAddress",
+    "is_loopback",
+    "user_in_table",
+    "user_of_connection",
+]
 
 #: Host and port.
 TcpAddress = tuple[str, int]
 
+#: In place of the host of a client that has connected to a Unix socket.
+UNIX_HOST: Final = "unix"
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 #: Sockets in other states are listed with user 0, although root does not own them.
 _ESTABLISHED: Final = "01"
@@ -37,6 +46,8 @@ def is_loopback(host: str) -> bool:
 
 def user_of_connection(client: TcpAddress, server: TcpAddress) -> int | None:
     """Return the user id of a client on this machine; None if it is not known."""
+    if client[0] == UNIX_HOST:
+        return client[1]
     for path in _TABLES:
         try:
             with path.open() as lines:

@@ -2,20 +2,27 @@
 """Who looks at the page, and what this reader may see.
 
 The rules are those of the Unix socket: root and the user who runs the daemon are
-operators and see all jobs; other users see their own.
+operators and see all jobs; other users see their own. Tokens and proxies can name more
+operators: ``operator:NAME``, where NAME is for the log.
 """
 
 from __future__ import annotations
 
 import os
+import pwd
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
 from msgspec.structs import replace
 
+from penstock.errors import InputError
 from penstock.live.wire.messages import ControllerRequest, OnBehalfOf, StatusDocument
 
-__all__ = ["OPERATOR", "Reader", "reader_of_user"]
+__all__ = ["OPERATOR", "OPERATOR_NAME", "Reader", "reader_named", "reader_of_user"]
+
+OPERATOR_NAME: Final = "operator"
+_OPERATOR: Final = re.compile(rf"{OPERATOR_NAME}(:[\w.@+-]{{1,64}})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +57,31 @@ class Reader:
         return request if self.user is None else OnBehalfOf(self.user, request)
 
 
-OPERATOR: Final = Reader(None, "operator")
+OPERATOR: Final = Reader(None, OPERATOR_NAME)
 
 
 def reader_of_user(user: int) -> Reader:
     """Return the reader with this user id."""
     is_operator = user in (0, os.geteuid())
     return Reader(None if is_operator else user, f"user {user}")
+
+
+def reader_named(name: str, where: str = "") -> Reader:
+    """Return the reader with the name or id of a user, or an operator.
+
+    Raises
+    ------
+    InputError
+        If there is no such user; `where` says where the name is written.
+    """
+    if _OPERATOR.fullmatch(name):
+        return Reader(None, name)
+    try:
+        user = int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid
+    except (KeyError, ValueError):
+        raise InputError(
+            f"there is no user {name!r}",
+            where=where,
+            remedy=f"name a user of this machine, a user id, or {OPERATOR_NAME}",
+        ) from None
+    return reader_of_user(user)

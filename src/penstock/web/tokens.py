@@ -7,15 +7,15 @@ Each line names a user and the SHA-256 of the user's token::
     ann      2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
 
 A token is 32 random bytes. The file does not contain it: `make_token` returns it once.
-``operator`` sees and does everything; other users see their own jobs. A changed file is
-read again, so that removing a line ends the access of a user at once.
+``operator``, or ``operator:NAME`` with any name for the log, sees and does everything;
+other users see their own jobs. A changed file is read again, so that removing a line
+ends the access of a user at once.
 """
 
 from __future__ import annotations
 
 import hmac
 import os
-import pwd
 import re
 import secrets
 import stat
@@ -25,11 +25,10 @@ from typing import Final
 
 from penstock.errors import InputError
 from penstock.files import replacing
-from penstock.web.readers import OPERATOR, Reader, reader_of_user
+from penstock.web.readers import Reader, reader_named
 
-__all__ = ["OPERATOR_NAME", "TokenFile", "make_token", "token_digest"]
+__all__ = ["TokenFile", "make_token", "token_digest"]
 
-OPERATOR_NAME: Final = "operator"
 _TOKEN_BYTES: Final = 32
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _OTHERS: Final = 0o077
@@ -51,7 +50,7 @@ def make_token(path: Path, user_name: str) -> str:
     InputError
         If there is no such user, or the file is not a file of tokens.
     """
-    _reader_of(user_name, "")
+    reader_named(user_name)
     lines = _lines(path) if path.exists() else []
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     kept = [line for line in lines if line[0] != user_name]
@@ -114,7 +113,7 @@ def _version(path: Path) -> tuple[int, int, int] | None:
 def _read(path: Path) -> dict[str, Reader]:
     """Return the readers by the digests of their tokens."""
     readers = {
-        digest: _reader_of(name, f"{path}: line {number}")
+        digest: reader_named(name, f"{path}: line {number}")
         for number, (name, digest) in enumerate(_lines(path), 1)
     }
     if not readers:
@@ -151,18 +150,3 @@ def _line(line: str, path: Path, number: int) -> tuple[str, str]:
             remedy=_REMEDY,
         )
     return words[0], words[1]
-
-
-def _reader_of(name: str, where: str) -> Reader:
-    """Return the reader with the name of a user, or with a user id."""
-    if name == OPERATOR_NAME:
-        return OPERATOR
-    try:
-        user = int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid
-    except (KeyError, ValueError):
-        raise InputError(
-            f"there is no user {name!r}",
-            where=where,
-            remedy=f"name a user of this machine, a user id, or {OPERATOR_NAME}",
-        ) from None
-    return reader_of_user(user)

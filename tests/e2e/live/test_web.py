@@ -23,7 +23,7 @@ from support.waiting import until
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDaemon]:
     """Return a daemon with two writers that share 8 MB/s."""
-    made = PageDaemon(tmp_path_factory.mktemp("web"), users="own")
+    made = PageDaemon(tmp_path_factory.mktemp("web"), users="all")
     try:
         made.start()
         made.write("climate")

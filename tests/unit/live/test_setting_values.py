@@ -25,6 +25,7 @@ from penstock.live.setting_values import (
     tcp_address,
     unlimited_rate,
     volume,
+    web_address,
 )
 
 Parser = Callable[[Any], Any]
@@ -47,6 +48,8 @@ ACCEPTED: list[tuple[Parser, Any, Any]] = [
     (tcp_address, "", ""),
     (host_and_port, "[::1]:80", "[::1]:80"),
     (host_and_port, "", ""),
+    (web_address, "unix:/run/page.sock", "unix:/run/page.sock"),
+    (web_address, "localhost:80", "localhost:80"),
     (folders, "/a:/b", ("/a", "/b")),
     (folders, ["/a", "/b"], ("/a", "/b")),
 ]
@@ -63,6 +66,7 @@ REFUSED: list[tuple[Parser, Any, str]] = [
     (tcp_address, "tcp://n1:0", "is not an address"),
     (host_and_port, "n1:65536", "is not an address"),
     (host_and_port, "80", "is not an address"),
+    (web_address, "unix:page.sock", "is not an address"),
     (folders, "a", "is not an absolute path"),
     (folders, 3, "is not a list of folders"),
 ]

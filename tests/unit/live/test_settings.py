@@ -205,7 +205,8 @@ def test_every_variable_that_penstock_reads_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["127.0.0.1:9480", "localhost:9480", "[::1]:9480", ":9480"]
+    "address",
+    ["127.0.0.1:9480", "localhost:9480", "[::1]:9480", ":9480", "unix:/run/x"],
 )
 def test_a_page_for_this_machine_needs_no_tokens(address: str) -> None:
     check_together(Settings(web=address))
@@ -216,6 +217,11 @@ def test_a_page_for_other_machines_needs_tokens(address: str) -> None:
     with pytest.raises(InputError, match=r"web: .* can be reached from other machines"):
         check_together(Settings(web=address))
     check_together(Settings(web=address, web_token="tokens"))  # noqa: S106 - a file
+
+
+def test_either_a_proxy_or_tokens_say_who_reads() -> None:
+    with pytest.raises(InputError, match="web_proxy: does not go with `web_token`"):
+        check_together(Settings(web=":1", web_token="x", web_proxy="y"))  # noqa: S106
 
 
 def test_an_agent_has_no_page() -> None:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,16 +19,26 @@ from penstock.web.access import (
     WriteGuard,
     is_same_origin,
 )
+from penstock.web.peers import UNIX_HOST
 from penstock.web.readers import OPERATOR, Reader
 from penstock.web.tokens import make_token
 
 STRANGER = 54321
 
 
+class FakeHeaders(dict[str, str]):
+    """Headers of a request; a text of two lines is sent as two headers."""
+
+    def getlist(self, name: str) -> list[str]:
+        return self[name].splitlines() if name in self else []
+
+
 def request_with(cookie: str = "", **headers: str) -> Any:
     """Return a request from port 40000 of this machine, to port 9480."""
     return SimpleNamespace(
-        headers={name.replace("_", "-"): text for name, text in headers.items()},
+        headers=FakeHeaders(
+            {name.replace("_", "-"): text for name, text in headers.items()}
+        ),
         cookies={COOKIE: cookie} if cookie else {},
         client=SimpleNamespace(host="127.0.0.1", port=40000),
         scope={"server": ("127.0.0.1", 9480)},
@@ -70,7 +82,9 @@ def test_foreign_names_of_this_machine_are_refused(host: str, is_known: bool) ->
     assert (kernel_access(0).reader(request) is not None) is is_known
 
 
-@pytest.mark.parametrize("name", ["forwarded", "via", "x_forwarded_for", "x_real_ip"])
+@pytest.mark.parametrize(
+    "name", ["forwarded", "via", "x_forwarded_for", "x_real_ip", "x_remote_user"]
+)
 def test_what_a_proxy_has_forwarded_is_refused(name: str) -> None:
     request = request_with(host="localhost", **{name: "10.0.0.1"})
     assert kernel_access(0).reader(request) is None
@@ -80,6 +94,67 @@ def test_a_request_that_came_by_no_network_is_refused() -> None:
     request = request_with(host="localhost")
     request.client = None
     assert kernel_access(0).reader(request) is None
+
+
+def test_a_daemon_of_one_user_shows_others_nothing() -> None:
+    request = request_with(host="localhost")
+    users = (0, os.geteuid(), STRANGER)
+    readers = [
+        KernelAccess(lambda *_, user=user: user, all_users=False).reader(request)
+        for user in users
+    ]
+    assert readers == [OPERATOR, OPERATOR, None]
+
+
+def unix_request(user: int, **headers: str) -> Any:
+    """Return a request at a Unix socket."""
+    request = request_with(**headers)
+    request.client = SimpleNamespace(host=UNIX_HOST, port=user)
+    request.scope["server"] = ("/run/page.sock", None)
+    return request
+
+
+def test_a_unix_socket_names_the_reader() -> None:
+    assert KernelAccess().reader(unix_request(STRANGER)) == Reader(STRANGER)
+    assert KernelAccess().reader(unix_request(0, host="any.example")) == OPERATOR
+
+
+PROXY = 54322
+
+
+@pytest.mark.parametrize(
+    ("name", "reader"),
+    [
+        ("nobody", Reader(pwd.getpwnam("nobody").pw_uid)),
+        ("root", OPERATOR),
+        ("operator:ann", OPERATOR),
+        ("no-such-user", None),
+        ("operator", None),
+        ("operator:", None),
+        ("operator:a b", None),
+        ("0", None),
+        ("", None),
+        ("nobody\nroot", None),
+        ("x" * 10_000, None),
+    ],
+)
+def test_a_known_proxy_names_the_reader(name: str, reader: Reader | None) -> None:
+    access = KernelAccess(proxy=PROXY)
+    forwarded = {"host": "site.example", "via": "1.1 x", "x_remote_user": name}
+    assert access.reader(unix_request(PROXY, **forwarded)) == reader
+    # Nobody else may name a reader.
+    assert access.reader(unix_request(STRANGER, **forwarded)) is None
+
+
+def test_a_proxy_without_a_name_reads_nothing() -> None:
+    assert KernelAccess(proxy=PROXY).reader(unix_request(PROXY)) is None
+
+
+def test_acts_are_logged_with_the_name_that_the_proxy_gives() -> None:
+    request = unix_request(PROXY, x_remote_user="operator:ann")
+    reader = KernelAccess(proxy=PROXY).reader(request)
+    assert reader is not None
+    assert reader.name == "operator:ann"
 
 
 # --- Tokens ---------------------------------------------------------------------------

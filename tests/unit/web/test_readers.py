@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import os
+import pwd
 
+import pytest
 from msgspec.structs import replace
 
+from penstock.errors import InputError
 from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
 from penstock.live.wire.messages import (
@@ -19,13 +22,26 @@ from penstock.live.wire.messages import (
     OnBehalfOf,
     ThrottledUser,
 )
-from penstock.web.readers import OPERATOR, Reader, reader_of_user
+from penstock.web.readers import OPERATOR, Reader, reader_named, reader_of_user
 from support.statuses import job_line, status_of
 
 
 def test_root_and_the_user_of_the_daemon_are_operators() -> None:
     assert reader_of_user(0) == reader_of_user(os.geteuid()) == OPERATOR
     assert reader_of_user(54321) == Reader(54321)
+
+
+def test_names_of_readers() -> None:
+    nobody = pwd.getpwnam("nobody").pw_uid
+    assert reader_named("nobody") == reader_named(str(nobody)) == Reader(nobody)
+    assert reader_named("operator") == reader_named("root") == OPERATOR
+    assert reader_named("operator:ann").name == "operator:ann"
+
+
+@pytest.mark.parametrize("name", ["", "no-such-user", "operator:", "operator:a b", "²"])
+def test_a_name_of_nobody(name: str) -> None:
+    with pytest.raises(InputError, match=r"here: there is no user .* or operator"):
+        reader_named(name, "here")
 
 
 def test_users_see_their_own_jobs_only() -> None:

@@ -99,8 +99,9 @@ def _log_ready(settings: Settings) -> None:
     log = logging.getLogger("penstock.serve")
     log.info("ready at %s", settings.socket)
     if settings.web:
-        here = "127.0.0.1" if settings.web.startswith(":") else ""
-        log.info("web page at http://%s%s/", here, settings.web)
+        from penstock.cli.live.web_process import page_address
+
+        log.info("web page at %s", page_address(settings.web))
 
 
 def _make_web_token(file: str, user: str) -> int:

@@ -8,11 +8,13 @@ its configuration, and runs ``python -m penstock.cli.live.web_process``.
 
 from __future__ import annotations
 
+import errno
 import os
+import pwd
 import socket
 import sys
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,15 +22,17 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from penstock.errors import InputError, MissingExtraError
+from penstock.live.setting_values import UNIX
 
 if TYPE_CHECKING:
     import asyncio
 
     from penstock.live.settings import Settings
 
-__all__ = ["WebConfig", "main", "web_process"]
+__all__ = ["WebConfig", "main", "page_address", "web_process"]
 
 _BACKLOG = 128
+_OPEN_TO_ALL = 0o666
 #: Priority of the process: the daemon and programs come first.
 _NICE = 5
 #: Questions to the daemon at a time.
@@ -48,6 +52,10 @@ class WebConfig(msgspec.Struct, frozen=True):
     """Folder of the archive; "": nothing is archived."""
     token_file: str
     """File of tokens; "": the kernel says who connects."""
+    all_users: bool
+    """Whether other users than the daemon's may look, without tokens."""
+    proxy: int | None
+    """User id of a web server that names its readers."""
     log_format: str
     log_level: str
 
@@ -75,6 +83,7 @@ def web_process(
 
     if settings.web_token:
         TokenFile(Path(settings.web_token))
+    proxy = _user_id(settings.web_proxy) if settings.web_proxy else None
     listener = _listen(settings.web)
     config = WebConfig(
         listener.fileno(),
@@ -82,6 +91,8 @@ def web_process(
         str(settings.home / "mounts"),
         str(settings.archive_folder or ""),
         settings.web_token,
+        settings.users == "all",
+        proxy,
         settings.log_format,
         settings.log_level,
     )
@@ -91,19 +102,70 @@ def web_process(
     return lambda: companion("the web page", command, [listener.fileno()])
 
 
-def _listen(address: str) -> socket.socket:
-    """Return an open port at ``HOST:PORT``."""
-    host, _, port = address.rpartition(":")
-    host = host.strip("[]") or "127.0.0.1"
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+def page_address(address: str) -> str:
+    """Return where a browser, or a web server, finds the page."""
+    if address.startswith(UNIX):
+        return address
+    return f"http://{'127.0.0.1' if address.startswith(':') else ''}{address}/"
+
+
+def _user_id(name: str) -> int:
+    """Return the id of a user of this machine."""
     try:
+        return pwd.getpwnam(name).pw_uid
+    except KeyError:
+        raise InputError(
+            f"there is no user {name!r}",
+            where="web_proxy",
+            remedy="name the user of the web server, e.g. www-data",
+        ) from None
+
+
+def _listen(address: str) -> socket.socket:
+    """Return an open port at ``HOST:PORT``, or a Unix socket at ``unix:/PATH``."""
+    try:
+        if address.startswith(UNIX):
+            return _listen_at_path(Path("/", address.removeprefix(UNIX)))
+        host, _, port = address.rpartition(":")
+        host = host.strip("[]") or "127.0.0.1"
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, int(port)), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise InputError(
             f"cannot listen: {error.strerror or error}",
             where=f"web {address!r}",
-            remedy="give another HOST:PORT, e.g. 127.0.0.1:9480",
+            remedy="give another HOST:PORT, e.g. 127.0.0.1:9480, or unix:/PATH",
         ) from None
+
+
+def _listen_at_path(path: Path) -> socket.socket:
+    """Return a Unix socket that all users can connect to: the kernel names them."""
+    with suppress(FileNotFoundError):
+        _remove_unused(path)
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(path))
+        path.chmod(_OPEN_TO_ALL)
+        listener.listen(_BACKLOG)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _remove_unused(path: Path) -> None:
+    """Remove the socket that a daemon has left behind; not one where somebody listens.
+
+    Raise `OSError` if there is something else.
+    """
+    with socket.socket(socket.AF_UNIX) as trial:
+        try:
+            trial.connect(str(path))
+        except ConnectionRefusedError:
+            if path.is_socket():
+                path.unlink()
+            return
+    raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
 # --- The process ----------------------------------------------------------------------
@@ -135,7 +197,7 @@ async def _serve(config: WebConfig) -> None:
     from penstock.web.serving import serve_app
     from penstock.web.watch import Watch
 
-    access: PageAccess = KernelAccess()
+    access: PageAccess = KernelAccess(all_users=config.all_users, proxy=config.proxy)
     if config.token_file:
         access = TokenAccess(Path(config.token_file))
     path = Path(config.socket)

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.cli import main
 from penstock.cli.live import web_process as module
-from penstock.cli.live.web_process import web_process
+from penstock.cli.live.web_process import page_address, web_process
 from penstock.errors import InputError, MissingExtraError
 from penstock.live.settings import Settings
 from penstock.web.tokens import TokenFile, token_digest
@@ -50,6 +50,39 @@ def test_wrong_tokens_are_reported_at_once(tmp_path: Path) -> None:
     settings = Settings(web="0.0.0.0:0", web_token=str(tmp_path / "none"))
     with pytest.raises(InputError, match="none: cannot be read: No such file"):
         web_process(settings)
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_proxy_that_is_no_user_is_reported_at_once() -> None:
+    with pytest.raises(InputError, match="web_proxy: there is no user 'no-such-user'"):
+        web_process(Settings(web="127.0.0.1:0", web_proxy="no-such-user"))
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_unix_socket_that_was_left_behind_is_used_again(tmp_path: Path) -> None:
+    path = tmp_path / "page.sock"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    listening = web_process(Settings(web=f"unix:{path}"))
+    assert path.stat().st_mode & 0o777 == 0o666
+    with pytest.raises(InputError, match="cannot listen: Address already in use"):
+        web_process(Settings(web=f"unix:{path}"))
+    del listening
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_file_is_not_replaced_by_a_socket(tmp_path: Path) -> None:
+    path = tmp_path / "page.sock"
+    path.write_text("important")
+    with pytest.raises(InputError, match="cannot listen: Address already in use"):
+        web_process(Settings(web=f"unix:{path}"))
+    assert path.read_text() == "important"
+
+
+def test_where_the_page_is() -> None:
+    addresses = [":80", "[::1]:80", "unix:/run/x"]
+    pages = ["http://127.0.0.1:80/", "http://[::1]:80/", "unix:/run/x"]
+    assert list(map(page_address, addresses)) == pages
 
 
 def test_a_token_is_printed_once(
