@@ -23,12 +23,31 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+class _UnixConnection(http.client.HTTPConnection):
+    """A connection to a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(LIMIT_S)
+        self.sock.connect(self._path)
+
+
 class PageDaemon(Daemon):
-    """A daemon with a page on loopback."""
+    """A daemon with a page on loopback, or at the Unix socket of the setting `web`."""
 
     def __init__(self, folder: Path, **settings: str) -> None:
         self.port = free_port()
-        super().__init__(folder, web=f"127.0.0.1:{self.port}", **settings)
+        settings = {"web": f"127.0.0.1:{self.port}", **settings}
+        super().__init__(folder, **settings)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        if self.settings["web"].startswith("unix:"):
+            return _UnixConnection(self.settings["web"].removeprefix("unix:"))
+        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
 
     @property
     def address(self) -> str:
@@ -41,13 +60,23 @@ class PageDaemon(Daemon):
         until(lambda: self.get("/static/main.js")[0] == 200)
 
     def get(self, path: str, **headers: str) -> tuple[int, bytes]:
-        """Return status and body of an answer; 0 if there is none."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        """Return status and body of an answer; 0 if there is none.
+
+        Headers are named with ``_`` for ``-``.
+        """
+        return self.send("GET", path, **headers)
+
+    def send(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> tuple[int, bytes]:
+        """Return status and body of the answer to a request."""
+        connection = self._connection()
+        named = {name.replace("_", "-"): text for name, text in headers.items()}
         try:
-            connection.request("GET", path, headers=headers)
+            connection.request(method, path, body, named)
             answer = connection.getresponse()
             return answer.status, answer.read()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             return 0, b""
         finally:
             connection.close()
@@ -61,7 +90,7 @@ class PageDaemon(Daemon):
     @contextmanager
     def events(self, last_id: str = "") -> Iterator[Iterator[tuple[str, Any, str]]]:
         """Return the events as they come: name, data and id."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S)
+        connection = self._connection()
         try:
             headers = {"Last-Event-ID": last_id} if last_id else {}
             connection.request("GET", "/api/events", headers=headers)

@@ -5,9 +5,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.live.wire.messages import JobStatus, StatusDocument, StorageStatus
+from penstock.live.control.controller import Controller
+from penstock.live.control.coordinator import Coordinator
+from penstock.live.wire.messages import (
+    AgentConfig,
+    AgentHello,
+    CounterReport,
+    JobCounters,
+    JobJoined,
+    JobStatus,
+    StatusDocument,
+    StorageStatus,
+    ThrottledUser,
+)
 
-__all__ = ["job_line", "status_of"]
+__all__ = ["coordinator_of", "job_line", "status_of"]
 
 
 def job_line(name: str = "a", user: int = 7, **changes: Any) -> JobStatus:
@@ -37,3 +49,21 @@ def status_of(*jobs: JobStatus, bandwidth: float | None = 1e7) -> StatusDocument
         jobs=list(jobs),
         storages=[storage],
     )
+
+
+def coordinator_of(*users: int) -> Coordinator:
+    """Return a coordinator that has decided at 1 s about a job of each user.
+
+    The first user is throttled.
+    """
+    config = AgentConfig("control", [], 0.1, 0.1, 3.0, 1.0, reads=True)
+    coordinator = Coordinator(Controller("fcfs", 100.0, compiled=False), config)
+    coordinator.receive("n", AgentHello([]), 0.0)
+    throttled = [ThrottledUser(users[0], "too many", 1, 0.0)]
+    for count, user in enumerate(users, 1):
+        key = f"{user}:a"
+        coordinator.receive("n", JobJoined(key, user, "7", 0, 0.0), 0.0)
+        counters = JobCounters(key, 1, 60.0, 2.5, waiting=True, idle_s=0.0)
+        coordinator.receive("n", CounterReport([counters], count, throttled), 1.0)
+    coordinator.decide(1.0)
+    return coordinator

@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -16,7 +19,7 @@ pytest.importorskip("starlette", reason="needs the extra `web`")
 pytest.importorskip("uvicorn", reason="needs the extra `web`")
 
 from support.pages import PageDaemon
-from support.users import NEEDS_ROOT, NOBODY, as_user, open_for_all
+from support.users import NEEDS_ROOT, NOBODY, SOMEBODY, as_user, open_for_all
 from support.waiting import until
 
 
@@ -105,18 +108,107 @@ def test_other_users_see_their_own_jobs(daemon: PageDaemon) -> None:
     assert as_user(NOBODY, lambda: daemon.get("/api/jobs/climate")[0]) == 404
 
 
-def test_many_idle_connections_leave_room_for_a_reader(daemon: PageDaemon) -> None:
-    address = ("127.0.0.1", daemon.port)
-    idle = [socket.create_connection(address, timeout=60) for _ in range(400)]
-    try:
-        # Those above the bound were closed at once. When some are gone, others get in.
-        for each in idle[:300]:
-            each.close()
-        until(lambda: daemon.get("/api/status")[0] == 200)
-    finally:
-        for each in idle:
-            each.close()
+#: Opens connections without a word; then waits for the end of its input.
+CONNECTIONS = """
+import resource, socket, sys
+count = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_NOFILE, (count + 100, count + 100))
+address = ("127.0.0.1", int(sys.argv[1]))
+held = [socket.create_connection(address) for _ in range(count)]
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@NEEDS_ROOT
+def test_10000_connections_do_not_keep_a_reader_out(daemon: PageDaemon) -> None:
+    page = _web_process(daemon)
+    command = [sys.executable, "-c", CONNECTIONS, str(daemon.port), "10000"]
+    with (
+        daemon.events() as events,
+        subprocess.Popen(command, stdin=PIPE, stdout=PIPE) as flood,
+    ):
+        assert flood.stdout is not None
+        until(lambda: daemon.get("/api/reader")[0] == 200)
+        assert flood.stdout.readline() == b"open\n"
+        # They stay open, and take neither places nor memory.
+        assert daemon.get("/api/status")[0] == 200
+        assert len(list(Path(f"/proc/{page}/fd").iterdir())) < 400
+        begun_s = time.time()
+        assert any(data.get("time", 0.0) > begun_s for _, data, _ in events)
+        flood.communicate()
+    assert _web_process(daemon) == page
     assert daemon.status()["policy"] == "fair-share"
+
+
+HUGE = "x" * 10_000
+#: Method, path and body of a request, and the statuses that refuse it.
+TOO_MUCH: list[tuple[str, str, bytes | None, set[int]]] = [
+    ("GET", f"/api/jobs/{HUGE}", None, {400, 404}),
+    ("GET", f"/static/{HUGE}.js", None, {404}),
+    ("GET", f"/api/picture?from={'9' * 10_000}&to={HUGE}", None, {400}),
+    ("GET", f"/api/what-if?policy={HUGE}", None, {400, 503}),
+    ("GET", f"/api/status?{'a=b&' * 3000}", None, {200}),
+    ("GET", f"/{HUGE * 10}", None, {400}),
+    ("POST", "/api/acts", bytes(10_000_000), {0, 400, 403}),
+    ("POST", "/login", bytes(10_000_000), {0, 303, 403}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body", "statuses"), TOO_MUCH)
+def test_huge_parameters_are_refused(
+    daemon: PageDaemon, method: str, path: str, body: bytes | None, statuses: set[int]
+) -> None:
+    status, answer = daemon.send(method, path, body, Sec_Fetch_Site="same-origin")
+    assert status in statuses, answer[:200]
+    assert daemon.get("/api/reader")[0] == 200
+    assert "Traceback" not in daemon.log
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_origins_read_and_write_nothing(daemon: PageDaemon, site: str) -> None:
+    for path in ("/api/status", "/api/events", "/api/what-if?policy=fcfs", "/metrics"):
+        assert daemon.get(path, Sec_Fetch_Site=site)[0] == 403
+    act = b'{"act": "policy", "policy": "fcfs"}'
+    page = daemon.json("/api/reader")["page"]
+    for headers in (
+        {"Sec_Fetch_Site": site, "X_Penstock_Page": page},
+        {"Origin": "http://evil.example", "X_Penstock_Page": page},
+        {"Sec_Fetch_Site": "same-origin", "X_Penstock_Page": "0" * 64},
+        {"Sec_Fetch_Site": "same-origin"},
+    ):
+        assert daemon.send("POST", "/api/acts", act, **headers)[0] == 403
+    assert daemon.status()["policy"] == "fair-share"
+
+
+#: Fields of a job that never decrease.
+_GROWING = ("moved", "held_up", "age", "operations")
+#: Fields of a job that do not change while two jobs write without a pause.
+_CONSTANT = ("job", "user", "nodes", "limit", "granted", "staged")
+
+
+def test_the_numbers_are_those_of_ctl(daemon: PageDaemon) -> None:
+    """What the page shows lies between the answers of ctl before and after it."""
+    with daemon.events() as events:
+        before, asked_s = daemon.status(), time.time()
+        shown = next(
+            data
+            for name, data, _ in events
+            # The poll began after `before`.
+            if name == "status" and data["time"] > asked_s + 1.0
+        )
+    after = daemon.status()
+    assert before["decisions"] <= shown["decisions"] <= after["decisions"]
+    lines = [
+        {line["job"]: line for line in document["jobs"]}
+        for document in (before, shown, after)
+    ]
+    for job in ("climate", "genome"):
+        first, middle, last = (each[job] for each in lines)
+        for field in _GROWING:
+            assert first[field] <= middle[field] <= last[field], field
+        for field in _CONSTANT:
+            assert first[field] == middle[field] == last[field], field
 
 
 def test_a_killed_page_comes_back(daemon: PageDaemon) -> None:
@@ -177,5 +269,38 @@ def test_tokens_of_two_users(tmp_path: Path) -> None:
             for token in (operator, nobody)
         ]
         assert seen == [["climate"], []]
+        for forged in ("", "0", operator[:-1], operator + "0", nobody[::-1], HUGE):
+            bearer = f"Bearer {forged}"
+            assert daemon.get("/api/status", Authorization=bearer)[0] == 401
+            cookie = f"penstock_session={forged}"
+            assert daemon.get("/api/status", Cookie=cookie)[0] == 401
+    finally:
+        daemon.close()
+
+
+@NEEDS_ROOT
+def test_the_user_behind_a_proxy_at_a_unix_socket(tmp_path: Path) -> None:
+    """A web server that runs as nobody forwards the requests of two readers."""
+    open_for_all(tmp_path)
+    web = f"unix:{tmp_path / 'page.sock'}"
+    daemon = PageDaemon(tmp_path, web=web, web_proxy="nobody", users="all")
+    try:
+        daemon.start()
+        daemon.write("climate")
+        until(lambda: daemon.job("climate"))
+
+        def jobs(reader: str) -> list[str]:
+            document = daemon.json("/api/status", X_Remote_User=reader)
+            return [line["job"] for line in document["jobs"]]
+
+        assert as_user(NOBODY, lambda: jobs("operator:ann")) == ["climate"]
+        assert as_user(NOBODY, lambda: jobs("daemon")) == []
+        assert as_user(NOBODY, lambda: daemon.get("/api/status")[0]) == 403
+        # Others are who the kernel says, and name nobody.
+        assert as_user(SOMEBODY, lambda: daemon.json("/api/reader")["user"]) == SOMEBODY
+        named = as_user(
+            SOMEBODY, lambda: daemon.get("/api/status", X_Remote_User="root")[0]
+        )
+        assert named == 403
     finally:
         daemon.close()

@@ -10,20 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from penstock.errors import InputError
-from penstock.live.control.controller import Controller
-from penstock.live.control.coordinator import Coordinator
-from penstock.live.wire.messages import (
-    AgentConfig,
-    AgentHello,
-    CounterReport,
-    ExplainJob,
-    JobCounters,
-    JobJoined,
-    OnBehalfOf,
-    ThrottledUser,
-)
+from penstock.live.wire.messages import ExplainJob, OnBehalfOf, ThrottledUser
 from penstock.web.readers import OPERATOR, Reader, reader_named, reader_of_user
-from support.statuses import job_line, status_of
+from support.statuses import coordinator_of, job_line, status_of
 
 
 def test_root_and_the_user_of_the_daemon_are_operators() -> None:
@@ -55,16 +44,7 @@ def test_users_see_their_own_jobs_only() -> None:
 
 
 def test_the_part_is_what_the_daemon_answers_to_the_user() -> None:
-    config = AgentConfig("control", [], 0.1, 0.1, 3.0, 1.0, reads=True)
-    coordinator = Coordinator(Controller("fcfs", 100.0, compiled=False), config)
-    coordinator.receive("n", AgentHello([]), 0.0)
-    for user in (7, 8):
-        key = f"{user}:a"
-        coordinator.receive("n", JobJoined(key, user, "7", 0, 0.0), 0.0)
-        counters = JobCounters(key, 1, 60.0, 2.5, waiting=True, idle_s=0.0)
-        throttled = [ThrottledUser(7, "too many", 1, 0.0)]
-        coordinator.receive("n", CounterReport([counters], user - 6, throttled), 1.0)
-    coordinator.decide(1.0)
+    coordinator = coordinator_of(7, 8)
     everything = coordinator.status(1.0, explains=False)
     assert [line.user for line in everything.jobs] == [7, 8]
     for user in (7, 8, 9):

@@ -11,10 +11,16 @@ from typing import Any
 import pytest
 
 from penstock.errors import UnavailableError
-from penstock.live.wire.messages import ControllerRequest, GetStatus, StatusDocument
+from penstock.live.wire.messages import (
+    REPLY,
+    ControllerRequest,
+    GetStatus,
+    StatusDocument,
+    encode,
+)
 from penstock.web.readers import OPERATOR, Reader
 from penstock.web.watch import Watch, event_text
-from support.statuses import job_line, status_of
+from support.statuses import coordinator_of, job_line, status_of
 
 Event = tuple[str, Any, str]
 
@@ -225,3 +231,33 @@ def test_a_comment_is_sent_if_there_is_no_news(
         assert await anext(events) == b": no news\n\n"
 
     with_watch(act)
+
+
+def test_the_numbers_are_those_of_ctl_at_the_same_instant() -> None:
+    coordinator = coordinator_of(7, 8)
+
+    class Daemon:
+        """Answers at one instant, over the wire."""
+
+        async def ask(self, request: ControllerRequest) -> Any:
+            assert isinstance(request, GetStatus)
+            return REPLY(encode(coordinator.status(2.0, explains=request.explains)))
+
+    async def shown() -> dict[str, Any]:
+        watch = Watch(Daemon())
+        await watch.poll()
+        async for text in watch.events(OPERATOR):
+            name, data, _ = parsed(text)
+            if name == "status":
+                return dict(data)
+        raise AssertionError
+
+    by_ctl = json.loads(json.dumps(coordinator.status(2.0).document()))
+    document = asyncio.run(shown())
+    assert document.pop("time") > 0.0
+    for line in by_ctl["jobs"]:
+        # The page asks for explanations one by one.
+        assert line.pop("why")
+    for line in document["jobs"]:
+        assert line.pop("why") == ""
+    assert document == by_ctl
