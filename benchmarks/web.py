@@ -217,9 +217,8 @@ def measure(options: argparse.Namespace) -> float:
     print(f"{options.jobs} active jobs, {options.agents} agents")
     print(f"daemon without the page:   {statistics.median(without):6.1f} % of a core")
     print(f"daemon, cost of the page:  {cost:6.1f} % (goal: {GOAL_PERCENT:g} %)")
-    print(
-        f"process of the page:       {statistics.median(own):6.1f} %, {memory_mb:.0f} MB"
-    )
+    print(f"process of the page:       {statistics.median(own):6.1f} %")
+    print(f"its memory:                {memory_mb:6.0f} MB")
     print(
         f"events of {options.browsers} browsers:      {seen:6d}, {size:.0f} bytes each"
     )

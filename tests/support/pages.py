@@ -64,7 +64,7 @@ class PageDaemon(Daemon):
 
         Headers are named with ``_`` for ``-``.
         """
-        return self.send("GET", path, **headers)
+        return self.send("GET", path, None, **headers)
 
     def send(
         self, method: str, path: str, body: bytes | None = None, **headers: str

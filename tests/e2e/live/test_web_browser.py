@@ -183,7 +183,7 @@ def test_dark_and_light(page: Page) -> None:
     shape = page.locator("#picture path[data-job]").first
     colours = []
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)
         background = "getComputedStyle(document.body).backgroundColor"
         colours.append((page.evaluate(background), shape.get_attribute("fill")))
     assert colours[0][0] != colours[1][0]

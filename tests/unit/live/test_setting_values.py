@@ -9,7 +9,6 @@ from math import inf
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from penstock.errors import InputError
 from penstock.live.setting_values import (
@@ -27,6 +26,8 @@ from penstock.live.setting_values import (
     volume,
     web_address,
 )
+
+jsonschema = pytest.importorskip("jsonschema", reason="checks schemas")
 
 Parser = Callable[[Any], Any]
 COLOUR = choice("red", "green")
@@ -77,7 +78,7 @@ def test_a_value_is_accepted_by_the_parser_and_its_schema(
     parse: Parser, value: Any, expected: Any
 ) -> None:
     assert parse(value) == expected
-    assert Draft202012Validator(SCHEMAS[parse]).is_valid(value)
+    assert jsonschema.Draft202012Validator(SCHEMAS[parse]).is_valid(value)
 
 
 @pytest.mark.parametrize(("parse", "value", "problem"), REFUSED)

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import msgspec
+from typing import Any
+
 import pytest
 
 from penstock.web.picture import (
@@ -79,7 +81,7 @@ def test_points_after_a_number(number: int, expected: list[int]) -> None:
 
 
 def test_nothing_is_known_yet() -> None:
-    empty = {"times": [], "bandwidth": [], "series": [], "others": []}
+    empty: dict[str, Any] = {"times": [], "bandwidth": [], "series": [], "others": []}
     assert RecentRates().after(0) == []
     assert picture([], OPERATOR) == empty
 

@@ -246,11 +246,8 @@ def test_the_numbers_are_those_of_ctl_at_the_same_instant() -> None:
     async def shown() -> dict[str, Any]:
         watch = Watch(Daemon())
         await watch.poll()
-        async for text in watch.events(OPERATOR):
-            name, data, _ = parsed(text)
-            if name == "status":
-                return dict(data)
-        raise AssertionError
+        events = await take(watch.events(OPERATOR), 2)
+        return dict(next(data for name, data, _ in events if name == "status"))
 
     by_ctl = json.loads(json.dumps(coordinator.status(2.0).document()))
     document = asyncio.run(shown())

@@ -63,11 +63,10 @@ def test_a_unix_socket_that_was_left_behind_is_used_again(tmp_path: Path) -> Non
     path = tmp_path / "page.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
-    listening = web_process(Settings(web=f"unix:{path}"))
-    assert path.stat().st_mode & 0o777 == 0o666
-    with pytest.raises(InputError, match="cannot listen: Address already in use"):
-        web_process(Settings(web=f"unix:{path}"))
-    del listening
+    with module._listen(f"unix:{path}"):
+        assert path.stat().st_mode & 0o777 == 0o666
+        with pytest.raises(InputError, match="cannot listen: Address already in use"):
+            web_process(Settings(web=f"unix:{path}"))
 
 
 @pytest.mark.usefixtures("extra")
