@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-import msgspec
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.web.picture import (
