@@ -23,6 +23,8 @@ from penstock.web.peers import UNIX_HOST
 __all__ = ["serve_app"]
 
 _MOST_CONNECTIONS: Final = 256
+#: Connections that wait to be accepted; so many are accepted at once.
+_BACKLOG: Final = 128
 #: How long a connection may do nothing (s).
 _IDLE_S: Final = 20.0
 #: Longest head of a request (bytes).
@@ -97,6 +99,7 @@ async def serve_app(
         log_config=None,
         access_log=False,
         server_header=False,
+        backlog=_BACKLOG,
         proxy_headers=False,
         h11_max_incomplete_event_size=_LONGEST_HEAD,
         timeout_graceful_shutdown=_GRACE_S,

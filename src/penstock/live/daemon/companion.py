@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """A process beside the daemon, which is started again if it ends.
 
-The process reads its standard input to the end and then stops: so it does not outlive
-a daemon that was killed.
+The process reads its standard input to the end and then stops: the daemon closes it, or
+was killed.
 """
 
 from __future__ import annotations
@@ -78,7 +78,8 @@ async def _run(command: Sequence[str], descriptors: Sequence[int]) -> int:
         return await process.wait()
     finally:
         if process.returncode is None:
-            process.terminate()
+            if process.stdin is not None:
+                process.stdin.close()
             try:
                 await asyncio.wait_for(process.wait(), _STOP_S)
             except TimeoutError:

@@ -22,8 +22,8 @@ sys.stdin.read()
 """
 #: The same, but ends at once.
 ENDS = WAITS.replace("sys.stdin.read()", "sys.exit(3)")
-#: The same, but does not listen to SIGTERM.
-STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + WAITS
+#: The same, but does not read its input.
+STUBBORN = WAITS.replace("sys.stdin.read()", "import time; time.sleep(1000)")
 
 #: A daemon that ends without stopping its companion, when that has started.
 DAEMON = """
