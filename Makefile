@@ -15,8 +15,8 @@ ONE_VERSION := oracle \
     $(addprefix e2e/,mount test_dask test_names test_reproduce test_resume \
         test_sessions test_slurm) \
     $(addprefix e2e/live/test_,bench_delta crash demo faults fidelity learn moosefs \
-        page_latency programs_more serve_faults serve_nodes shim_busy shim_cache \
-        shim_calls shim_pacing shim_sanitizers shim_turns slurm_control staging stress) \
+        page_latency programs_more prometheus serve_faults serve_nodes shim_busy shim_cache \
+        shim_calls shim_pacing shim_sanitizers shim_turns slurm_control staging stress web) \
     $(addprefix parity/test_,best_next_event buffers_oracle oracle striped_oracle) \
     $(addprefix unit/bench/,slo/test_schedulers test_moosefs)
 # How long `make soak` lasts, such as 60s for a try.

@@ -26,8 +26,7 @@ _DECISIONS = {"policies", "placement", "staging", "qos"}
 _SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
 _LIVE = {
     *("native", "live.settings", "live.control", "live.wire", "live.staging"),
-    "live.node",
-    "live.archive",
+    *("live.node", "live.archive", "live.setting_values"),
 }
 ALLOWED: dict[str, set[str]] = {
     TOP: {"errors"},
@@ -49,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": {"errors", "kernels", "model", "sim"},
     "live": set(),
     "live.setting_values": {"errors", "units"},
-    "live.settings": {"errors", "units", "live.setting_values"},
+    "live.settings": {"errors", "live.setting_values"},
     "live.control": {*_SIMULATION, "live.wire.messages"},
     "live.wire.messages": {"errors"},
     "live.wire": {*_BASE, TOP, "live.settings", "live.wire.messages"},
@@ -74,10 +73,15 @@ ALLOWED: dict[str, set[str]] = {
         *(_SIMULATION | {TOP, "experiments"}),
         *("live.archive", "live.control", "live.wire.messages"),
     },
+    "web": {
+        *("errors", "files", "units", "mount", "policies", "sim", "advice"),
+        *("live.wire", "live.wire.messages", "live.daemon", "live.archive"),
+        "live.control",
+    },
     "cli": {
         *(_SIMULATION | _LIVE),
         *(TOP, "program", "live.daemon", "live.wire.messages", "mount", "bench"),
-        *("experiments", "papers", "advice"),
+        *("experiments", "papers", "advice", "web"),
     },
     "__main__": {"cli"},
 }

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Values of settings: parsers, each with the JSON Schema of what it accepts.
+"""Parsers of the values of settings, each with the JSON Schema of what it accepts.
 
-A parser takes a text of the environment, the command line or the file, or another value
-of the file. It returns the value in SI units, or raises `InputError`.
+A parser takes a value of a file, a variable or a flag, and returns the value of the
+setting. It raises `InputError` if the value is wrong.
 """
 
 from __future__ import annotations
@@ -22,28 +22,33 @@ from penstock.units import (
 )
 
 __all__ = [
-    "choice_of",
-    "duration_between",
-    "parse_address",
-    "parse_archive_size",
-    "parse_folders",
-    "parse_host_and_port",
-    "parse_job_classes",
-    "parse_priorities",
-    "parse_rate",
-    "parse_rates",
-    "parse_switch",
-    "parse_text",
-    "parse_unlimited_rate",
+    "SCHEMAS",
+    "UNIX",
+    "choice",
+    "class_pairs",
+    "duration",
+    "folders",
+    "host_and_port",
+    "one_of",
+    "plain_text",
+    "priority_pairs",
     "rate_or",
-    "value_schema",
+    "rates",
+    "switch",
+    "tcp_address",
+    "unlimited_rate",
+    "volume",
+    "web_address",
 ]
+
+#: Begin of the address of a Unix socket, with the slash of its path.
+UNIX: Final = "unix:/"
 
 _ADDRESS: Final = re.compile(r"tcp://[^\s/]+:([0-9]{1,5})")
 _LAST_PORT: Final = 65535
 _SMALLEST_ARCHIVE: Final = 1e6
 #: Parser of a setting -> JSON Schema of the values that it accepts in a file.
-_SCHEMAS: Final[dict[Callable[[Any], Any], dict[str, Any]]] = {}
+SCHEMAS: Final[dict[Callable[[Any], Any], dict[str, Any]]] = {}
 _Parser = TypeVar("_Parser", bound=Callable[[Any], Any])
 
 
@@ -51,7 +56,7 @@ def _accepts(**schema: Any) -> Callable[[_Parser], _Parser]:
     """Declare the JSON Schema of the values that a parser accepts."""
 
     def declare(parse: _Parser) -> _Parser:
-        _SCHEMAS[parse] = schema
+        SCHEMAS[parse] = schema
         return parse
 
     return declare
@@ -65,8 +70,8 @@ def _quantity(kind: str, *words: str) -> dict[str, Any]:
     return {"anyOf": [*texts, {"enum": [*words, 0]}]}
 
 
-def choice_of(*words: str) -> Callable[[Any], str]:
-    """Return a parser that accepts only these words."""
+def choice(*words: str) -> Callable[[Any], str]:
+    """Return a parser that accepts one of these words."""
 
     @_accepts(enum=list(words))
     def parse(value: Any) -> str:
@@ -77,6 +82,11 @@ def choice_of(*words: str) -> Callable[[Any], str]:
     return parse
 
 
+def one_of(*words: str) -> str:
+    """Return the placeholder for one of these words in a help text."""
+    return f"{{{','.join(words)}}}"
+
+
 def _written(value: Any) -> Any:
     """Return a number of the file as a text, so that it needs a unit like others."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -84,8 +94,7 @@ def _written(value: Any) -> Any:
 
 
 @_accepts(**_quantity("bandwidth"))
-def parse_rate(value: Any) -> float:
-    """Return a positive rate (bytes/s)."""
+def _rate(value: Any) -> float:
     rate = parse_bandwidth(_written(value))
     if rate <= 0.0:
         raise InputError(
@@ -96,11 +105,9 @@ def parse_rate(value: Any) -> float:
 
 
 @_accepts(type="string")
-def parse_rates(value: Any) -> tuple[float, ...]:
+def rates(value: Any) -> tuple[float, ...]:
     """Return rates, from a text RATE,RATE,..."""
-    return tuple(
-        parse_rate(word) for word in filter(None, parse_text(value).split(","))
-    )
+    return tuple(_rate(word) for word in filter(None, plain_text(value).split(",")))
 
 
 def rate_or(*words: str) -> Callable[[Any], float | str]:
@@ -117,38 +124,38 @@ def rate_or(*words: str) -> Callable[[Any], float | str]:
                 f"{value!r} is not a bandwidth",
                 remedy=f'{hint}write a rate such as "2 GB/s", or {" or ".join(words)}',
             )
-        return parse_rate(value)
+        return _rate(value)
 
     return parse
 
 
 @_accepts(**_quantity("bandwidth", "unlimited"))
-def parse_unlimited_rate(value: Any) -> float:
-    """Return a positive rate (bytes/s), or infinity for `unlimited`."""
+def unlimited_rate(value: Any) -> float:
+    """Return a rate (bytes/s); ``unlimited`` means infinity."""
     rate = rate_or("unlimited")(value)
     return math.inf if isinstance(rate, str) else rate
 
 
 @_accepts(anyOf=[{"type": "number"}, *_quantity("volume")["anyOf"]])
-def parse_archive_size(value: Any) -> float:
-    """Return a volume of 1 MB or more (bytes)."""
+def volume(value: Any) -> float:
+    """Return the size of an archive (bytes)."""
     size_bytes = parse_volume(value)
     if size_bytes < _SMALLEST_ARCHIVE:
         raise InputError(f"{value!r} is too small", remedy="give 1 MB or more")
     return size_bytes
 
 
-def duration_between(low: float, high: float) -> Callable[[Any], float]:
-    """Return a parser of times from `low` to `high` (s)."""
+def duration(low: float, high: float) -> Callable[[Any], float]:
+    """Return a parser of a time in this range (s)."""
 
     @_accepts(**_quantity("time"))
     def parse(value: Any) -> float:
-        duration = parse_time(_written(value))
-        if not low <= duration <= high:
+        time_s = parse_time(_written(value))
+        if not low <= time_s <= high:
             raise InputError(
                 f"{value!r} is out of range", remedy=f"give {low:g} to {high:g} seconds"
             )
-        return duration
+        return time_s
 
     return parse
 
@@ -157,8 +164,8 @@ _SWITCH: Final = {"yes": True, "no": False, "true": True, "false": False}
 
 
 @_accepts(enum=[True, False, *_SWITCH])
-def parse_switch(value: Any) -> bool:
-    """Return True for `yes`, False for `no`."""
+def switch(value: Any) -> bool:
+    """Return True for yes, False for no."""
     if isinstance(value, bool):
         return value
     if value not in _SWITCH:
@@ -167,7 +174,7 @@ def parse_switch(value: Any) -> bool:
 
 
 @_accepts(type="string")
-def parse_text(value: Any) -> str:
+def plain_text(value: Any) -> str:
     """Return a text as it is."""
     if not isinstance(value, str):
         raise InputError(f"{value!r} is not a text", remedy="put it in quotes")
@@ -175,9 +182,9 @@ def parse_text(value: Any) -> str:
 
 
 @_accepts(type="string", pattern=rf"^(?:{_ADDRESS.pattern})?$")
-def parse_address(value: Any) -> str:
+def tcp_address(value: Any) -> str:
     """Return an address tcp://HOST:PORT; an empty text means no address."""
-    text = parse_text(value)
+    text = plain_text(value)
     match = _ADDRESS.fullmatch(text)
     if text and not (match and 1 <= int(match[1]) <= _LAST_PORT):
         raise InputError(
@@ -188,9 +195,9 @@ def parse_address(value: Any) -> str:
 
 
 @_accepts(type="string", pattern=r"^(?:.*:[0-9]+)?$")
-def parse_host_and_port(value: Any) -> str:
+def host_and_port(value: Any) -> str:
     """Return an address HOST:PORT; an empty text means no address."""
-    text = parse_text(value)
+    text = plain_text(value)
     port = text.rpartition(":")[2]
     if text and not (":" in text and port.isdecimal() and int(port) <= _LAST_PORT):
         raise InputError(
@@ -200,13 +207,20 @@ def parse_host_and_port(value: Any) -> str:
     return text
 
 
+@_accepts(type="string", pattern=r"^(?:.*:[0-9]+|unix:/.*)?$")
+def web_address(value: Any) -> str:
+    """Return HOST:PORT or unix:/PATH; an empty text means no address."""
+    text = plain_text(value)
+    return text if text.startswith(UNIX) else host_and_port(text)
+
+
 _PRIORITY: Final = r" *([^,= ][^,=]*?) *= *([-+]?[0-9]+(?:\.[0-9]*)?) *"
 
 
 @_accepts(type="string", pattern=rf"^(?:{_PRIORITY}(?:,{_PRIORITY})*)?$")
-def parse_priorities(value: Any) -> tuple[tuple[str, float], ...]:
+def priority_pairs(value: Any) -> tuple[tuple[str, float], ...]:
     """Return pairs of a name and a number, from a text NAME=NUMBER,NAME=NUMBER."""
-    words = parse_text(value).split(",") if value else []
+    words = plain_text(value).split(",") if value else []
     matches = [re.fullmatch(_PRIORITY, word) for word in words]
     if not all(matches):
         raise InputError(
@@ -221,9 +235,9 @@ _JOB_CLASS: Final = rf" *([^,= ][^,=]*?) *= *({'|'.join(_CLASSES)}) *"
 
 
 @_accepts(type="string", pattern=rf"^(?:{_JOB_CLASS}(?:,{_JOB_CLASS})*)?$")
-def parse_job_classes(value: Any) -> tuple[tuple[str, str], ...]:
+def class_pairs(value: Any) -> tuple[tuple[str, str], ...]:
     """Return pairs of a pattern and a class, from a text PATTERN=CLASS,..."""
-    words = parse_text(value).split(",") if value else []
+    words = plain_text(value).split(",") if value else []
     matches = [re.fullmatch(_JOB_CLASS, word) for word in words]
     if not all(matches):
         raise InputError(
@@ -242,7 +256,7 @@ _FOLDER: Final = r"(?:/[^:]*)?"
         {"type": "array", "items": {"type": "string", "pattern": rf"^{_FOLDER}$"}},
     ]
 )
-def parse_folders(value: Any) -> tuple[str, ...]:
+def folders(value: Any) -> tuple[str, ...]:
     """Return absolute paths, from a list or from a text separated by colons."""
     parts = value.split(":") if isinstance(value, str) else value
     if not isinstance(parts, list) or not all(isinstance(p, str) for p in parts):
@@ -256,8 +270,3 @@ def parse_folders(value: Any) -> tuple[str, ...]:
                 remedy="write a path that begins with / and has no colon",
             )
     return tuple(filter(None, parts))
-
-
-def value_schema(parse: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return the JSON Schema of the values that a parser accepts."""
-    return _SCHEMAS[parse]

@@ -22,20 +22,23 @@ from typing import Any, Final
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.setting_values import (
-    choice_of,
-    duration_between,
-    parse_address,
-    parse_archive_size,
-    parse_folders,
-    parse_host_and_port,
-    parse_job_classes,
-    parse_priorities,
-    parse_rates,
-    parse_switch,
-    parse_text,
-    parse_unlimited_rate,
+    SCHEMAS,
+    UNIX,
+    choice,
+    class_pairs,
+    duration,
+    folders,
+    host_and_port,
+    one_of,
+    plain_text,
+    priority_pairs,
     rate_or,
-    value_schema,
+    rates,
+    switch,
+    tcp_address,
+    unlimited_rate,
+    volume,
+    web_address,
 )
 
 __all__ = [
@@ -50,6 +53,8 @@ __all__ = [
     "settings_table",
 ]
 
+#: Strategies that divide the storage targets.
+_DIVIDING: Final = ("3a", "3b", "combined")
 MODES: Final = ("control", "dry-run", "off")
 _LOG_FORMATS: Final = ("text", "json")
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -63,17 +68,11 @@ _OTHER_VARIABLES: Final = (
     *("STAGING", "STAGING_SIZE", "STAGING_WHEN", "STAGING_DURABLE", "STAGING_RULES"),
     *("DRAIN", "DRAIN_CGROUPS", "DRAIN_OF", "DRAIN_USER", "DRAIN_NAMED"),
 )
-#: Strategies that divide the storage targets.
-_DIVIDING: Final = ("3a", "3b", "combined")
 #: How near a name is to a known one if it is taken for a mistake; 1: equal.
 _NEAR: Final = 0.8
 _SYSTEM: Final = Path("/run/penstock")
 _SOCKET: Final = "agent.sock"
 _SYSTEM_ARCHIVE: Final = Path("/var/lib/penstock")
-
-
-def _one_of(*words: str) -> str:
-    return f"{{{','.join(words)}}}"
 
 
 def _setting(
@@ -100,7 +99,7 @@ class Settings:
 
     policy: str = _setting(
         "fair-share",
-        parse_text,
+        plain_text,
         "policy that shares the bandwidth (`penstock policies` lists them)",
     )
     bandwidth: float | str = _setting(
@@ -113,55 +112,55 @@ class Settings:
         "RATE|learn|measure",
     )
     node_bandwidth: float = _setting(
-        "unlimited", parse_unlimited_rate, "most that one node can draw", "RATE"
+        "unlimited", unlimited_rate, "most that one node can draw", "RATE"
     )
     prefixes: tuple[str, ...] = _setting(
         "",
-        parse_folders,
+        folders,
         "folders whose files are controlled (a list, or separated by colons); default: "
         "each job's working directory",
         "FOLDER:...",
     )
     mode: str = _setting(
         "control",
-        choice_of(*MODES),
+        choice(*MODES),
         "`control`: hold up calls that exceed a grant; `dry-run`: only count how long "
         "they would be held up; `off`: neither",
-        _one_of(*MODES),
+        one_of(*MODES),
     )
     reads: bool = _setting(
-        "yes", parse_switch, "whether reads are controlled as well as writes", "yes|no"
+        "yes", switch, "whether reads are controlled as well as writes", "yes|no"
     )
     cached_reads: str = _setting(
         "free",
-        choice_of("free", "charged"),
+        choice("free", "charged"),
         "`free`: reads that memory serves are neither charged nor held up; `charged`: "
         "they are charged like reads from the storage",
-        _one_of("free", "charged"),
+        one_of("free", "charged"),
     )
     absorbed_writes: str = _setting(
         "charged",
-        choice_of("charged", "free"),
+        choice("charged", "free"),
         "`free`: writes that memory takes without waiting for the storage are neither "
         "charged nor held up, and what moves later is seen only as time in fsync and "
         "close; `charged`: all writes are charged",
-        _one_of("charged", "free"),
+        one_of("charged", "free"),
     )
     lend: bool = _setting(
         "yes",
-        parse_switch,
+        switch,
         "whether bandwidth that a job does not use is lent to others",
         "yes|no",
     )
     strategy: str = _setting(
         "none",
-        parse_text,
+        plain_text,
         "strategy that decides which jobs stage their writes and which drain "
         "(`penstock policies` lists them); `none`: no staging",
     )
     priorities: tuple[tuple[str, float], ...] = _setting(
         "",
-        parse_priorities,
+        priority_pairs,
         "priorities of jobs by their QOS in Slurm (by their partition, if Slurm does "
         "not tell the QOS), for strategies with `flush=priority`; `penstock run "
         "--priority` takes precedence",
@@ -169,7 +168,7 @@ class Settings:
     )
     journals: tuple[str, ...] = _setting(
         "",
-        parse_folders,
+        folders,
         "folders, with `*` and `?`, in which the agent looks for journals of ended "
         "programs when it starts, to drain them; it always looks in "
         "/dev/shm/penstock-*",
@@ -177,13 +176,13 @@ class Settings:
     )
     targets: str = _setting(
         "",
-        parse_text,
+        plain_text,
         "storage targets that the strategy assigns to jobs, DRIVER:ROOT:TARGET,...; "
         "requires `users = own`",
     )
     placement: str = _setting(
         "",
-        parse_text,
+        plain_text,
         "algorithms that give each job its `targets` when it joins, "
         "ALLOCATION+PLACEMENT (`penstock policies` lists them); default: a strategy "
         "may divide them",
@@ -191,14 +190,14 @@ class Settings:
     )
     target_bandwidths: tuple[float, ...] = _setting(
         "",
-        parse_rates,
+        rates,
         "bandwidth of a job that is alone on 1, 2, ... targets; default: what "
         "`penstock profile` has measured on these `targets`, else not known",
         "RATE,...",
     )
     job_classes: tuple[tuple[str, str], ...] = _setting(
         "",
-        parse_job_classes,
+        class_pairs,
         "how the bandwidth of jobs changes with the number of targets, by the names of "
         "the jobs (with `*` and `?`): `ascent`, `descent`, `peak` or `neutral`; "
         "default: as `target_bandwidths`",
@@ -206,89 +205,111 @@ class Settings:
     )
     job_folder: str = _setting(
         "",
-        parse_text,
+        plain_text,
         "folder of a job, with `{job}` for its name; new files in it go to the job's "
         "`targets`",
     )
     predict: str = _setting(
         "history",
-        choice_of("history", "ftio"),
+        choice("history", "ftio"),
         "how to predict the volume of an operation without a hint: from the job's last "
         "operations (`history`), or from its period (`ftio`, package ftio-hpc)",
-        _one_of("history", "ftio"),
+        one_of("history", "ftio"),
     )
     gap: float = _setting(
         "50 ms",
-        duration_between(0.001, 60.0),
+        duration(0.001, 60.0),
         "time without I/O after which an operation has ended",
         "TIME",
     )
     report: float = _setting(
         "100 ms",
-        duration_between(0.005, 10.0),
+        duration(0.005, 10.0),
         "time between two readings of a job's counters during an operation",
         "TIME",
     )
     lease: float = _setting(
         "3 s",
-        duration_between(0.2, 60.0),
+        duration(0.2, 60.0),
         "how long a grant holds after the last message of the agent or controller",
         "TIME",
     )
     floor: float = _setting(
         "unlimited",
-        parse_unlimited_rate,
+        unlimited_rate,
         "rate that each job may draw when its lease has ended",
         "RATE",
     )
     folder: str = _setting(
         "",
-        parse_text,
+        plain_text,
         "folder of the socket, the pages and the state; default: /run/penstock for "
         "root, else $XDG_RUNTIME_DIR/penstock or /tmp/penstock-UID",
     )
     users: str = _setting(
         "own",
-        choice_of("own", "all"),
+        choice("own", "all"),
         "whose jobs are controlled: those of the `own` user, or of `all` users",
-        _one_of("own", "all"),
+        one_of("own", "all"),
     )
     listen: str = _setting(
         "",
-        parse_address,
+        tcp_address,
         "address at which the controller accepts agents of other nodes, tcp://HOST:PORT",
         "ADDRESS",
     )
     join: str = _setting(
         "",
-        parse_address,
+        tcp_address,
         "run only an agent, of the controller at this address, tcp://HOST:PORT",
         "ADDRESS",
     )
     keys: str = _setting(
         "",
-        parse_text,
+        plain_text,
         "folder of the keys for `listen` and `join`; default: FOLDER/keys",
         "FOLDER",
     )
     node: str = _setting(
-        "", parse_text, "name of this node; default: the host name", "NAME"
+        "", plain_text, "name of this node; default: the host name", "NAME"
     )
     metrics: str = _setting(
         "",
-        parse_host_and_port,
+        host_and_port,
         "HOST:PORT at which Prometheus can read metrics; default: no metrics",
         "HOST:PORT",
     )
+    web: str = _setting(
+        "",
+        web_address,
+        "HOST:PORT at which a browser shows live control, without `web_token` only on "
+        "this machine, e.g. 127.0.0.1:9480; or unix:/PATH, for a web server; default: "
+        "no page",
+        "HOST:PORT|unix:/PATH",
+    )
+    web_token: str = _setting(
+        "",
+        plain_text,
+        "file with the tokens of those who may look at the page, made by `penstock "
+        "serve --make-web-token USER`",
+        "FILE",
+    )
+    web_proxy: str = _setting(
+        "",
+        plain_text,
+        "user as whom a web server on this machine runs that forwards requests to the "
+        "page, and names the reader in the header X-Remote-User",
+        "USER",
+    )
     state: str = _setting(
         "",
-        parse_text,
+        plain_text,
         "file for the histories of jobs; default: FOLDER/history.sqlite",
         "FILE",
     )
     archive: str = _setting(
         "",
-        parse_text,
+        plain_text,
         "folder that keeps what jobs did, for `penstock history` and `report`; `none`: "
         "keep nothing; default: FOLDER/archive if `folder` is set, /var/lib/penstock "
         "for root, else $XDG_STATE_HOME/penstock or ~/.local/state/penstock",
@@ -296,32 +317,32 @@ class Settings:
     )
     archive_age: float = _setting(
         "90 d",
-        duration_between(60.0, 1e10),
+        duration(60.0, 1e10),
         "how long the archive keeps what jobs did",
         "TIME",
     )
     archive_size: float = _setting(
         "1 GB",
-        parse_archive_size,
+        volume,
         "largest size of the archive's database, and again of its Parquet files (so "
         "twice this in all); the oldest operations are deleted first",
         "VOLUME",
     )
     log_format: str = _setting(
         "text",
-        choice_of(*_LOG_FORMATS),
+        choice(*_LOG_FORMATS),
         "form of the log: lines of `text`, or one object of `json` per line",
-        _one_of(*_LOG_FORMATS),
+        one_of(*_LOG_FORMATS),
     )
     log_level: str = _setting(
         "info",
-        choice_of(*_LOG_LEVELS),
+        choice(*_LOG_LEVELS),
         "the least important messages in the log",
-        _one_of(*_LOG_LEVELS),
+        one_of(*_LOG_LEVELS),
     )
     linger: float = _setting(
         "0 s",
-        duration_between(0.0, 1e9),
+        duration(0.0, 1e9),
         "stop when there was no job for this long; 0: never",
         "TIME",
     )
@@ -433,7 +454,7 @@ def settings_schema() -> dict[str, Any]:
             name: {
                 "description": item.metadata["meaning"],
                 "default": item.metadata["shown"],
-                **value_schema(item.metadata["parse"]),
+                **SCHEMAS[item.metadata["parse"]],
             }
             for name, item in _by_name().items()
         },
@@ -500,6 +521,24 @@ def check_together(settings: Settings) -> None:
             where="listen",
             remedy="agents must join the controller itself: remove one of the two",
         )
+    if settings.web and settings.join:
+        raise InputError(
+            "does not go with `join`",
+            where="web",
+            remedy="show the page where the controller runs",
+        )
+    if settings.web and not (settings.web_token or _is_local(settings.web)):
+        raise InputError(
+            f"{settings.web!r} can be reached from other machines",
+            where="web",
+            remedy="give a web_token file, or an address such as 127.0.0.1:9480",
+        )
+    if settings.web_proxy and settings.web_token:
+        raise InputError(
+            "does not go with `web_token`",
+            where="web_proxy",
+            remedy="let either the web server or tokens say who reads: remove one",
+        )
     if settings.placement and not settings.targets:
         raise InputError(
             "has no effect without `targets`",
@@ -519,3 +558,16 @@ def check_together(settings: Settings) -> None:
             where="job_folder",
             remedy="set targets, or remove job_folder",
         )
+
+
+def _is_local(address: str) -> bool:
+    """Return True if only this machine can reach an address; no HOST: it can."""
+    host = address.rpartition(":")[0].strip("[]")
+    if address.startswith(UNIX) or host in ("", "localhost"):
+        return True
+    import ipaddress  # noqa: PLC0415 - rarely used
+
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -85,6 +85,7 @@ def test_the_file_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ("metrics = 'foo:bar'", "metrics: 'foo:bar' is not an address .write HOST"),
         ("metrics = '9400'", "metrics: '9400' is not an address"),
         ("metrics = 'here:99999'", "metrics: 'here:99999' is not an address"),
+        ("web = '9480'", "web: '9480' is not an address .write HOST"),
         ("[serve]\npolicy = 'x'", r"\[serve\]: this file has no sections .remove"),
         ("node-bandwidth = '1 B/s'", "did you mean 'node_bandwidth'"),
         ("mode = 'sometimes'", "mode: unknown value 'sometimes' .*control, dry-run"),
@@ -232,3 +233,28 @@ def test_every_variable_that_penstock_reads_is_known() -> None:
     known = {f"PENSTOCK_{name.upper()}" for name, *_ in settings_table()}
     others = {f"PENSTOCK_{name}" for name in settings_module._OTHER_VARIABLES}
     assert names <= known | others
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1:9480", "localhost:9480", "[::1]:9480", ":9480", "unix:/run/x"],
+)
+def test_a_page_for_this_machine_needs_no_tokens(address: str) -> None:
+    check_together(Settings(web=address))
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:9480", "[::]:9480", "site.example:9480"])
+def test_a_page_for_other_machines_needs_tokens(address: str) -> None:
+    with pytest.raises(InputError, match=r"web: .* can be reached from other machines"):
+        check_together(Settings(web=address))
+    check_together(Settings(web=address, web_token="tokens"))  # noqa: S106 - a file
+
+
+def test_either_a_proxy_or_tokens_say_who_reads() -> None:
+    with pytest.raises(InputError, match="web_proxy: does not go with `web_token`"):
+        check_together(Settings(web=":1", web_token="x", web_proxy="y"))  # noqa: S106
+
+
+def test_an_agent_has_no_page() -> None:
+    with pytest.raises(InputError, match="web: does not go with `join`"):
+        check_together(Settings(web="127.0.0.1:9480", join="tcp://here:1"))

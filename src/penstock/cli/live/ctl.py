@@ -35,7 +35,6 @@ __all__ = [
     "setup_parser",
     "shared_words",
     "state_word",
-    "status_document",
     "throttled_line",
 ]
 
@@ -128,7 +127,7 @@ def main(arguments: argparse.Namespace) -> int:
     reply, after = _ask(arguments)
     if isinstance(reply, StatusDocument):
         reply = _only(reply, arguments.job)
-        document = status_document(reply)
+        document = reply.document()
         text = _table(reply)
     else:
         document = {"penstock": 1, "answer": reply.text}
@@ -168,14 +167,6 @@ def _ask(arguments: argparse.Namespace) -> tuple[Any, Any]:
         reply = client.ask(request)
         after = client.ask(GetStatus()) if arguments.action in _MODES else None
     return reply, after
-
-
-def status_document(status: Any) -> dict[str, Any]:
-    """Return a status in the form that ``--json`` writes."""
-    import msgspec
-
-    fields = {name: getattr(status, name) for name in status.__struct_fields__}
-    return {"penstock": 1, **msgspec.to_builtins(fields)}
 
 
 def _only(status: Any, name: str | None) -> Any:

@@ -10,10 +10,16 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.cli.live.logs import start_logging
 from penstock.cli.live.options import add_live_options, live_settings
+from penstock.errors import InputError
+
+if TYPE_CHECKING:
+    from penstock.live.settings import Settings
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -35,12 +41,25 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         metavar="FOLDER",
         help="create prolog, epilog and task prolog for Slurm in FOLDER, and exit",
     )
+    only.add_argument(
+        "--make-grafana",
+        metavar="FOLDER",
+        help="create a dashboard for Grafana and alerts for Prometheus in FOLDER, and "
+        "exit",
+    )
+    only.add_argument(
+        "--make-web-token",
+        metavar="USER",
+        help="write a token of USER, or of `operator`, to the file of --web-token, "
+        "print it, and exit",
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
     import asyncio
 
+    from penstock.cli.live.web_process import web_process
     from penstock.live.settings import check_together
     from penstock.live.wire.folder import locked_folder
 
@@ -56,15 +75,44 @@ def main(arguments: argparse.Namespace) -> int:
 
         make_scripts(Path(arguments.make_slurm), settings.home)
         return 0
+    if arguments.make_grafana:
+        from penstock.web.grafana import make_grafana
+
+        for path in make_grafana(Path(arguments.make_grafana)):
+            sys.stdout.write(f"{path}\n")
+        return 0
+    if arguments.make_web_token:
+        return _make_web_token(settings.web_token, arguments.make_web_token)
     check_together(settings)
     # Before the imports, which take a second: a private daemon must not answer for
     # this one meanwhile.
     with locked_folder(settings.home, temporary=settings.linger > 0.0):
         from penstock.live.daemon.server import serve
 
-        asyncio.run(serve(settings, ready=lambda: _log_ready(str(settings.socket))))
+        beside = web_process(settings)
+        ready = partial(_log_ready, settings)
+        asyncio.run(serve(settings, ready=ready, beside=beside))
     return 0
 
 
-def _log_ready(path: str) -> None:
-    logging.getLogger("penstock.serve").info("ready at %s", path)
+def _log_ready(settings: Settings) -> None:
+    log = logging.getLogger("penstock.serve")
+    log.info("ready at %s", settings.socket)
+    if settings.web:
+        from penstock.cli.live.web_process import page_address
+
+        log.info("web page at %s", page_address(settings.web))
+
+
+def _make_web_token(file: str, user: str) -> int:
+    """Write a token of a user to a file, and print it."""
+    from penstock.web.tokens import make_token
+
+    if not file:
+        raise InputError(
+            "there is no file for the token",
+            where="--make-web-token",
+            remedy="name one with --web-token FILE",
+        )
+    sys.stdout.write(f"{make_token(Path(file), user)}\n")
+    return 0

@@ -33,7 +33,7 @@ __all__ = ["Origin", "origin_of", "showing_digest", "source_digest"]
 _UNRELATED: Final = frozenset(
     {
         *("cli", "live", "mount", "bench", "native", "program", "advice", "api"),
-        "__pycache__",
+        *("web", "__pycache__"),
     }
 )
 #: Folders and files that show results. Only a study whose class is declared in one of

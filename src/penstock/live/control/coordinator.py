@@ -431,7 +431,7 @@ class Coordinator:
         request = message.request
         reader = None if message.trusted else message.user
         if isinstance(request, GetStatus):
-            return self.status(now, reader)
+            return self.status(now, reader, explains=request.explains)
         if isinstance(request, ExplainJob):
             job = find_job(self._jobs.values(), request.job_name, message)
             return TextAnswer(self._view(reader, now).explanation(job))

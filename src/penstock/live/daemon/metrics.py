@@ -24,10 +24,10 @@ from prometheus_client.registry import Collector
 from penstock.errors import InputError
 from penstock.live.wire.messages import StatusDocument
 
-__all__ = ["MountCollector", "answering", "publish", "render_jobs"]
+__all__ = ["CONTENT_TYPE", "MountCollector", "answering", "publish", "render_jobs"]
 
 #: The text format that every Prometheus reads.
-_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 #: Metric of a job -> field of `JobStatus`, and help text.
 _GAUGES: Final = {
     "granted_bytes_per_second": ("grant", "rate that the job may draw"),
@@ -250,7 +250,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(503, "the controller does not answer")
             return
         self.send_response(200)
-        self.send_header("Content-Type", _CONTENT_TYPE)
+        self.send_header("Content-Type", CONTENT_TYPE)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)

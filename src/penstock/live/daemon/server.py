@@ -18,7 +18,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import AsyncExitStack, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    nullcontext,
+    suppress,
+)
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -67,12 +72,15 @@ _NICE: Final = -10
 
 
 async def serve(
-    settings: Settings, *, ready: Callable[[], None] = lambda: None
+    settings: Settings,
+    *,
+    ready: Callable[[], None] = lambda: None,
+    beside: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
 ) -> None:
     """Serve until SIGTERM or SIGINT, or until there was no job for `linger` seconds.
 
     The caller has locked the folder (`locked_folder`). `ready` is called when programs
-    can connect.
+    can connect. `beside` returns what runs from then on, such as the dashboard.
     """
     _prepare_process()
     stop = asyncio.Event()
@@ -92,6 +100,7 @@ async def serve(
         gc.collect()
         gc.freeze()
         ready()
+        await stack.enter_async_context(beside())
         await _wait_for_first(stop.wait(), _run_agent(settings, agent))
 
 

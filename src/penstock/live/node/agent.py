@@ -44,7 +44,7 @@ from penstock.live.wire.messages import (
     ControllerRequest,
     CounterReport,
     FromAgent,
-    FromProgram,
+    FromUser,
     Grants,
     JobCounters,
     JobLeft,
@@ -424,7 +424,7 @@ class Agent:
 
     # --- Messages of programs and users -----------------------------------------------
 
-    async def reply(self, peer: Peer, message: FromProgram) -> Reply:
+    async def reply(self, peer: Peer, message: FromUser) -> Reply:
         """Return the reply to a message of a process on this node.
 
         A user who asks too much has to wait. Raise `UnavailableError` if that would
@@ -450,7 +450,7 @@ class Agent:
             )
             return Refused(str(error), isinstance(error, UnavailableError))
 
-    def _cost(self, peer: Peer, message: FromProgram) -> float:
+    def _cost(self, peer: Peer, message: FromUser) -> float:
         """Return what a message costs."""
         if isinstance(message, AttachProcess):
             is_new = f"{peer.user}:{message.job_name}" not in self._jobs

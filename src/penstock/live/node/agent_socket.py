@@ -21,6 +21,7 @@ import struct
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -36,7 +37,14 @@ from penstock.live.wire.frames import (
     frame,
     read_frame,
 )
-from penstock.live.wire.messages import FROM_PROGRAM, MessageError, Refused
+from penstock.live.wire.messages import (
+    FROM_PROGRAM,
+    FromProgram,
+    MessageError,
+    OnBehalfOf,
+    Refused,
+    Reply,
+)
 
 __all__ = ["local_socket"]
 
@@ -286,13 +294,22 @@ class _Connections:
                 writer.write(frame(Refused(str(error))))
                 return
             try:
-                reply = await self._agent.reply(peer, message)
+                reply = await self._reply(peer, message)
             except UnavailableError as error:
                 # Nothing more is read: what has arrived costs nothing.
                 writer.write(frame(Refused(str(error), retry=True)))
                 return
             writer.write(frame(reply))
             await asyncio.wait_for(writer.drain(), _TIMEOUT_S)
+
+    async def _reply(self, peer: Peer, message: FromProgram) -> Reply:
+        """Return the reply of the agent; trusted peers may ask as another user."""
+        if isinstance(message, OnBehalfOf):
+            if not peer.is_trusted:
+                return Refused("only root may ask on behalf of another user")
+            # From here on with the rights and the budget of that user.
+            peer, message = replace(peer, user=message.user), message.request
+        return await self._agent.reply(peer, message)
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

@@ -6,6 +6,7 @@
 | program | agent | `AttachProcess` |
 | batch system | agent | `RegisterJob` |
 | user, operator | agent | `ControllerRequest`s, which the agent forwards |
+| web page | agent | `OnBehalfOf` |
 | agent | all of these | `PageAssigned`, `TextAnswer`, `StatusDocument`, `Refused`, |
 | | | `PastJobs`, `JobReport` |
 | agent | controller | `AgentHello`, `JobJoined`, `JobLeft`, `CounterReport`, |
@@ -52,6 +53,7 @@ __all__ = [
     "ExplainJob",
     "FromAgent",
     "FromProgram",
+    "FromUser",
     "GetJobReport",
     "GetStatus",
     "Grants",
@@ -67,6 +69,7 @@ __all__ = [
     "MountCredit",
     "MountReport",
     "MountUse",
+    "OnBehalfOf",
     "PageAssigned",
     "PastJob",
     "PastJobs",
@@ -172,6 +175,9 @@ class HintVolume(Message):
 class GetStatus(Message):
     """Ask for a `StatusDocument`."""
 
+    explains: bool = True
+    """Whether it says of each job why it has its grant; this is half of its cost."""
+
 
 class ExplainJob(Message):
     """Ask why a job has the grant that it has."""
@@ -232,7 +238,21 @@ ControllerRequest = (
     | SetLimit
     | SetMode
 )
-FromProgram = AttachProcess | RegisterJob | ControllerRequest
+
+
+class OnBehalfOf(Message):
+    """Ask as another user, with the rights of that user (trusted callers only).
+
+    The web page asks so for the users who have logged in.
+    """
+
+    user: Count
+    """User id."""
+    request: ControllerRequest
+
+
+FromUser = AttachProcess | RegisterJob | ControllerRequest
+FromProgram = FromUser | OnBehalfOf
 
 
 # --- Agent to program, operator or user -----------------------------------------------
@@ -389,6 +409,11 @@ class StatusDocument(Message):
     """What is known about each storage."""
     throttled: list[ThrottledUser] = []
     """Users who take too much of the daemons, as far as the reader may see them."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the status in the form of ``penstock ctl status --json``."""
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {"penstock": 1, **msgspec.to_builtins(fields)}
 
 
 class PastJob(msgspec.Struct, frozen=True):

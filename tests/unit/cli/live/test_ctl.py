@@ -250,7 +250,7 @@ def test_the_status_names_who_is_throttled_and_why() -> None:
         "throttled: user 7 on n1: connections were refused (9 times, last 2 s ago)"
     )
     assert shown == expected
-    assert ctl.status_document(document)["throttled"] == [
+    assert document.document()["throttled"] == [
         {
             "user": 7,
             "what": "connections were refused",

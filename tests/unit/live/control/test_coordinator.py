@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.controller import Controller
@@ -415,6 +416,14 @@ def test_status(site: Site) -> None:
     assert (a.demanded, a.moved_bytes, a.held_up_s) == (B, 60.0, 0.5)
     assert a.why.startswith("a may draw 100 B/s, all that it can use")
     assert (b.active, b.grant, b.drawn_bytes_per_s) == (False, B, 0.0)
+
+
+def test_a_status_without_explanations(site: Site) -> None:
+    site.report("n", "0:a", 0.0)
+    full, short = site.ask(GetStatus()), site.ask(GetStatus(explains=False))
+    assert [line.why for line in short.jobs] == ["", ""]
+    lines = [replace(line, why="") for line in full.jobs]
+    assert replace(full, jobs=lines) == short
 
 
 def test_users_see_only_their_own_jobs(site: Site) -> None:

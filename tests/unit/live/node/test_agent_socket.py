@@ -9,6 +9,7 @@ import socket
 import stat
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -27,6 +28,7 @@ from penstock.live.wire.messages import (
     ExplainJob,
     FromProgram,
     GetStatus,
+    OnBehalfOf,
     Refused,
     Reply,
     TextAnswer,
@@ -122,6 +124,30 @@ def test_messages_are_answered_in_order_with_the_user_of_the_kernel(
         assert second == TextAnswer(f"{os.geteuid()} ExplainJob")
 
     serve(settings, act)
+
+
+def test_a_trusted_peer_asks_on_behalf_of_a_user(settings: Settings) -> None:
+    async def act(clients: Clients) -> None:
+        connection = await clients.connect()
+        answer = await connection.ask(frame(OnBehalfOf(54321, GetStatus())))
+        assert answer == TextAnswer("54321 GetStatus")
+
+    serve(settings, act)
+
+
+def test_other_peers_do_not_ask_on_behalf_of_anybody(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = Peer(os.getpid(), 54321, 54321)
+    monkeypatch.setattr(Peer, "of", lambda _: stranger)
+
+    async def act(clients: Clients) -> None:
+        connection = await clients.connect()
+        for user in (0, os.geteuid(), stranger.user):
+            answer = await connection.ask(frame(OnBehalfOf(user, GetStatus())))
+            assert answer == Refused("only root may ask on behalf of another user")
+
+    serve(replace(settings, users="all"), act)
 
 
 @pytest.mark.parametrize(

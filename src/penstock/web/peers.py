@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Which user is at the other end of a connection on this machine.
+
+A Unix socket says it itself; `serving` gives such a client the host `UNIX_HOST` and its
+user id as the port. For TCP, the kernel lists the sockets of this machine with their
+users in ``/proc/net/tcp`` and ``/proc/net/tcp6``. The socket of the client is the one
+whose local address is the client's and whose remote address is the server's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Final
+
+__all__ = [
+    "UNIX_HOST",
+    "TcpAddress",
+    "is_loopback",
+    "user_in_table",
+    "user_of_connection",
+]
+
+#: Host and port.
+TcpAddress = tuple[str, int]
+
+#: In place of the host of a client that has connected to a Unix socket.
+UNIX_HOST: Final = "unix"
+_TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+#: Sockets in other states are listed with user 0, although root does not own them.
+_ESTABLISHED: Final = "01"
+_WORD_BYTES: Final = 4
+
+
+def is_loopback(host: str) -> bool:
+    """Return True if a host, by name or address, is this machine itself."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def user_of_connection(client: TcpAddress, server: TcpAddress) -> int | None:
+    """Return the user id of a client on this machine; None if it is not known."""
+    if client[0] == UNIX_HOST:
+        return client[1]
+    for path in _TABLES:
+        try:
+            with path.open() as lines:
+                user = user_in_table(lines, client, server)
+        except OSError:  # no IPv6
+            continue
+        if user is not None:
+            return user
+    return None
+
+
+def user_in_table(
+    lines: Iterable[str], client: TcpAddress, server: TcpAddress
+) -> int | None:
+    """Return the user id of a client in a table of the kernel; None: not listed."""
+    pairs = {
+        (_in_table(client, mapped=mapped), _in_table(server, mapped=mapped))
+        for mapped in (False, True)
+    }
+    for line in lines:
+        fields = line.split()
+        if len(fields) < 10 or (fields[1], fields[2]) not in pairs:
+            continue
+        # A socket that no process has open any more has the inode 0.
+        if fields[3] == _ESTABLISHED and fields[9] != "0":
+            return int(fields[7])
+    return None
+
+
+def _in_table(address: TcpAddress, *, mapped: bool) -> str:
+    """Return an address as the kernel prints it, an IPv4 address also as IPv6."""
+    host = ip_address(address[0])
+    if isinstance(host, IPv6Address) and host.ipv4_mapped:
+        host = host.ipv4_mapped
+    if isinstance(host, IPv4Address) and mapped:
+        host = IPv6Address(f"::ffff:{host}")
+    packed = host.packed
+    words = [
+        int.from_bytes(packed[at : at + _WORD_BYTES], sys.byteorder)
+        for at in range(0, len(packed), _WORD_BYTES)
+    ]
+    return "".join(f"{word:08X}" for word in words) + f":{address[1]:04X}"

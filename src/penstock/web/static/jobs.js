@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+// The table of jobs. Rows are kept from one status to the next, so that a button that
+// has the focus keeps it.
+
+import { duration, rate, volume } from "./format.js";
+
+const MOST_ROWS = 200;
+
+export function stateOf(line, mode) {
+  if (mode === "off") return "off";
+  if (!line.active) return "works";
+  if (line.granted === 0) return "waits";
+  return line.lent ? "lends" : "moves";
+}
+
+function grantOf(line, shared) {
+  if (!line.active) return "-";
+  return line.granted === null ? "free" : rate(line.granted, shared);
+}
+
+// Title, text of a cell, number to sort by; `wide`: left out on narrow screens.
+const COLUMNS = [
+  { title: "job", text: (line) => line.job, sort: (line) => line.job },
+  { title: "user", text: (line) => String(line.user), sort: (line) => line.user,
+    wide: true },
+  { title: "state", text: (line, status) => stateOf(line, status.mode),
+    sort: (line) => (line.active ? 1 : 0) },
+  { title: "granted", text: (line, status) => grantOf(line, status.bandwidth),
+    sort: (line) => (line.active ? line.granted ?? Infinity : -1) },
+  { title: "demand", text: (line, status) => rate(line.demanded, status.bandwidth),
+    sort: (line) => line.demanded, wide: true },
+  { title: "achieved", text: (line, status) => rate(line.achieved, status.bandwidth),
+    // One digit: rows must not jump because a rate varies a little.
+    sort: (line) => Number(line.achieved.toPrecision(1)) },
+  { title: "yield", text: (line) => line.progress_yield.toFixed(3),
+    sort: (line) => line.progress_yield },
+  { title: "held up", text: (line, status) => duration(
+    status.mode === "dry-run" ? line.would_hold_up : line.held_up),
+    sort: (line) => line.held_up },
+  { title: "moved", text: (line, status) => volume(line.moved, status.bandwidth),
+    sort: (line) => line.moved, wide: true },
+  { title: "staged", text: (line, status) => (
+    line.staged ? volume(line.staged, status.bandwidth) : "-"),
+    sort: (line) => line.staged, wide: true },
+  { title: "nodes", text: (line) => String(line.nodes.length),
+    sort: (line) => line.nodes.length, wide: true },
+];
+
+export class JobTable {
+  // `open` is called with the key of a job whose name was pressed.
+  constructor({ table, filter, note }, open) {
+    Object.assign(this, { table, filter, note, open });
+    this.rows = new Map();
+    this.sortBy = COLUMNS.findIndex((column) => column.title === "achieved");
+    this.rising = false;
+    this.status = null;
+    this.makeHead();
+    filter.addEventListener("input", () => this.update(this.status));
+  }
+
+  makeHead() {
+    const row = document.createElement("tr");
+    this.heads = COLUMNS.map((column, at) => {
+      const head = document.createElement("th");
+      head.scope = "col";
+      if (column.wide) head.className = "wide";
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = column.title;
+      button.addEventListener("click", () => this.sort(at));
+      head.append(button);
+      row.append(head);
+      return head;
+    });
+    this.table.tHead.append(row);
+  }
+
+  sort(at) {
+    this.rising = at === this.sortBy ? !this.rising : at === 0;
+    this.sortBy = at;
+    this.update(this.status);
+  }
+
+  update(status) {
+    if (!status) return;
+    this.status = status;
+    this.heads.forEach((head, at) => {
+      if (at !== this.sortBy) head.removeAttribute("aria-sort");
+      else head.setAttribute("aria-sort", this.rising ? "ascending" : "descending");
+    });
+    const wanted = this.filter.value.toLowerCase();
+    const lines = status.jobs
+      .filter((line) => line.job.toLowerCase().includes(wanted))
+      .sort((one, other) => this.compare(one, other));
+    const shown = lines.slice(0, MOST_ROWS).map((line) => this.rowOf(line, status));
+    this.place(shown);
+    this.note.textContent = this.noteOf(status, lines.length);
+  }
+
+  compare(one, other) {
+    const { sort } = COLUMNS[this.sortBy];
+    const [a, b] = [sort(one), sort(other)];
+    const order = a < b ? -1 : a > b ? 1 : 0;
+    if (order) return this.rising ? order : -order;
+    // Equal ones keep their order, so that rows do not jump.
+    return one.job < other.job ? -1 : one.job > other.job ? 1 : one.user - other.user;
+  }
+
+  rowOf(line, status) {
+    const key = `${line.user}:${line.job}`;
+    const row = this.rows.get(key) ?? this.makeRow(key);
+    COLUMNS.forEach((column, at) => {
+      const holder = at ? row.cells[at] : row.cells[0].firstChild;
+      const text = column.text(line, status);
+      if (holder.textContent !== text) holder.textContent = text;
+    });
+    row.cells[2].className = stateOf(line, status.mode) === "waits" ? "bad" : "";
+    return [key, row];
+  }
+
+  makeRow(key) {
+    const row = document.createElement("tr");
+    for (const column of COLUMNS) {
+      const cell = row.insertCell();
+      if (column.wide) cell.className = "wide";
+    }
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "plain";
+    button.addEventListener("click", () => this.open(key));
+    row.cells[0].append(button);
+    row.dataset.job = key;
+    return row;
+  }
+
+  // Put rows in this order; move only those that stand elsewhere.
+  place(shown) {
+    const body = this.table.tBodies[0];
+    const focused = document.activeElement;
+    this.rows = new Map(shown);
+    for (const row of [...body.rows]) {
+      if (this.rows.get(row.dataset.job) !== row) row.remove();
+    }
+    shown.forEach(([, row], at) => {
+      if (body.rows[at] !== row) body.insertBefore(row, body.rows[at] ?? null);
+    });
+    // A row that was moved has lost the focus.
+    if (body.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  noteOf(status, matching) {
+    if (!status.jobs.length) return "There are no jobs.";
+    if (!matching) return "No name has these letters.";
+    if (matching > MOST_ROWS) {
+      return `${matching - MOST_ROWS} more jobs are not shown: look for a name, or sort.`;
+    }
+    return status.mode === "off" ?
+      "Control is off: what jobs read and write is not counted." : "";
+  }
+}

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// The rates of the last hour, as far as this browser has got them, and of a time before
+// that it has asked the archive for.
+
+const KEPT_S = 3600;
+// Jobs of one point that are kept one by one; all others are added up.
+const MOST = 12;
+// How long a status holds if no other one follows (s).
+const HOLDS_S = 5;
+
+// Put empty points where nothing is known: a rate must not be drawn over a gap.
+function withGaps(points) {
+  return points.flatMap((point, at) => {
+    const end = point.time + point.holds;
+    const next = points[at + 1];
+    if (!next || next.time <= end) return [point];
+    const empty = { time: end, bandwidth: null, rates: new Map(), others: 0,
+      holds: next.time - end };
+    return [point, empty];
+  });
+}
+
+export function pointsOf(picture) {
+  const [first, second] = picture.times;
+  const holds = Math.max(1.5 * ((second ?? first) - first), HOLDS_S);
+  return picture.times.map((time, at) => {
+    const rates = new Map();
+    for (const series of picture.series) {
+      if (series.rates[at] > 0) rates.set(series.job, series.rates[at]);
+    }
+    return { time, bandwidth: picture.bandwidth[at], rates, others: picture.others[at],
+      holds };
+  });
+}
+
+export class Samples {
+  constructor() {
+    // Each point: time (s), bandwidth (bytes/s or null), rates (job key -> bytes/s),
+    // others (bytes/s), holds (s): how long it holds at most. Oldest first.
+    this.points = [];
+    // Points of the archive, and the time that they cover.
+    this.past = [];
+    this.pastFrom = Infinity;
+    this.pastTo = -Infinity;
+  }
+
+  // Take a picture of the archive.
+  setPast(picture, from, to) {
+    this.past = pointsOf(picture);
+    this.pastFrom = from;
+    this.pastTo = to;
+  }
+
+  // The part of an interval that must be asked from the archive; null if there is none.
+  unknownPast(from, to) {
+    const end = Math.min(to, this.oldest ?? to);
+    if (from >= end || (from >= this.pastFrom && end <= this.pastTo)) return null;
+    // Up to now, so that it suffices for an hour while the picture follows.
+    return [from, end === this.oldest ? this.newest : end];
+  }
+
+  get all() {
+    const { oldest } = this;
+    const before = this.past.filter((point) => oldest === null || point.time < oldest);
+    return [...before, ...this.points];
+  }
+
+  // Take a picture of the server: what this browser has missed, or all there is.
+  addPicture(picture) {
+    if (picture.reset) this.points = [];
+    for (const point of pointsOf(picture)) this.push(point);
+  }
+
+  // Take a status; jobs that are drawn now are kept one by one.
+  addStatus(status, drawnKeys) {
+    const drawing = status.jobs.filter((line) => line.achieved > 0);
+    drawing.sort((one, other) => other.achieved - one.achieved);
+    const rates = new Map();
+    let others = 0;
+    drawing.forEach((line, place) => {
+      const key = `${line.user}:${line.job}`;
+      if (place < MOST || drawnKeys.has(key)) rates.set(key, line.achieved);
+      else others += line.achieved;
+    });
+    this.push({ time: status.time, bandwidth: status.bandwidth, rates, others,
+      holds: HOLDS_S });
+  }
+
+  push(point) {
+    const last = this.points.at(-1);
+    if (last && point.time <= last.time) return;
+    this.points.push(point);
+    const oldest = point.time - KEPT_S;
+    let old = 0;
+    while (this.points[old].time < oldest) old += 1;
+    if (old) this.points.splice(0, old);
+  }
+
+  // The points of an interval, with one before it: rates hold until the next point.
+  between(from, to) {
+    const points = withGaps(this.all);
+    const begin = points.findIndex((point) => point.time >= from);
+    if (begin < 0) return points.slice(-1);
+    return points.slice(Math.max(begin - 1, 0)).filter((point) => point.time <= to);
+  }
+
+  at(time) {
+    let found = null;
+    for (const point of this.all) {
+      if (point.time > time) break;
+      found = point;
+    }
+    return found && time <= found.time + found.holds ? found : null;
+  }
+
+  get oldest() {
+    return this.points.length ? this.points[0].time : null;
+  }
+
+  get newest() {
+    return this.points.length ? this.points.at(-1).time : null;
+  }
+}

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: MIT
+"""What another policy would have done to the last jobs, by simulation.
+
+The page asks this before an operator changes the policy. The operations of the archive
+between two instants are simulated, each storage for itself, under the policy that ran
+and under the new one. Both are simulated, so that the difference comes from the policy
+alone and not from what a simulation leaves out.
+
+A job that began earlier counts from the first instant on. The simulation runs in a
+process of its own (`ask_what_if`), because it computes without a pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
+
+from penstock.errors import (
+    InputError,
+    MissingExtraError,
+    PenstockError,
+    UnavailableError,
+)
+from penstock.live.archive.reader import ArchivedRun, ArchiveReader
+from penstock.live.control.past import CompletedOperation
+from penstock.web.past_picture import POINTS
+from penstock.web.picture import MOST_SERIES
+
+if TYPE_CHECKING:
+    from penstock.sim import Run
+
+__all__ = ["ask_what_if", "main", "what_if"]
+
+#: Most operations that are simulated.
+_MOST_OPERATIONS: Final = 50_000
+#: How long the simulation may take; the first one compiles the engine (s).
+_LIMIT_S: Final = 120.0
+_USAGE: Final = 2
+
+_Operations = dict[ArchivedRun, list[CompletedOperation]]
+
+
+async def ask_what_if(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the document of `what_if`, computed in another process.
+
+    Parameters
+    ----------
+    request
+        The arguments of `what_if` by their names; the folder is a text.
+
+    Raises
+    ------
+    InputError
+        If the jobs or the policy cannot be simulated.
+    UnavailableError
+        If the simulation takes too long, or fails.
+    """
+    # -P: what lies in the working directory is not imported.
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "penstock.web.what_if"),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=DEVNULL,
+    )
+    try:
+        text, _ = await asyncio.wait_for(
+            process.communicate(json.dumps(request).encode()), _LIMIT_S
+        )
+    except TimeoutError:
+        raise UnavailableError(
+            "the simulation takes too long", remedy="try another policy"
+        ) from None
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode not in (0, _USAGE):
+        raise UnavailableError("the simulation failed", remedy="see penstock report")
+    document: dict[str, Any] = json.loads(text)
+    if "error" in document:
+        raise InputError(document["error"])
+    return document
+
+
+def main() -> int:
+    """Answer the request on standard input; return the exit status."""
+    request = json.loads(sys.stdin.read())
+    try:
+        document = what_if(Path(request.pop("folder")), **request)
+    except PenstockError as error:
+        document = {"error": str(error)}
+    except ModuleNotFoundError as error:
+        missing = MissingExtraError.of(error)
+        if missing is None:
+            raise
+        document = {"error": str(missing)}
+    sys.stdout.write(json.dumps(document))
+    return _USAGE if "error" in document else 0
+
+
+def what_if(
+    folder: Path,
+    policy: str,
+    present: str,
+    begin_s: float,
+    end_s: float,
+    *,
+    compiled: bool = True,
+) -> dict[str, Any]:
+    """Return what a policy would have given to the jobs between two instants.
+
+    ``jobs`` has the yields of each job, ``present`` and ``policy``; the worst-off under
+    the present policy first. ``picture`` is the simulated one under the new policy, in
+    the form of `picture`.
+
+    Parameters
+    ----------
+    folder
+        The archive.
+    policy, present
+        The new policy, and the one that runs.
+    compiled
+        As in `simulate`.
+    """
+    storages = _operations_by_storage(folder, begin_s, end_s)
+    yields: dict[str, dict[str, float]] = {"present": {}, "policy": {}}
+    rates: dict[str, list[float]] = {}
+    bandwidth = 0.0
+    for operations in storages:
+        keys = [run.job_key for run in operations]
+        for which, name in (("present", present), ("policy", policy)):
+            run, origin_s = _simulated(operations, name, compiled=compiled)
+            for key, reached in zip(keys, run.yields.tolist(), strict=True):
+                # Of a job that ran twice, the worse run counts.
+                worst = yields[which].get(key, 1.0)
+                yields[which][key] = min(worst, reached)
+        bandwidth += run.instance.platform.bandwidth
+        _add_rates(rates, keys, run, begin_s - origin_s, end_s - origin_s)
+    return {
+        "policy": policy,
+        "present": present,
+        "jobs": _job_rows(yields),
+        "picture": _picture(rates, bandwidth, begin_s, end_s),
+    }
+
+
+def _operations_by_storage(
+    folder: Path, begin_s: float, end_s: float
+) -> list[_Operations]:
+    """Return what jobs did on each storage; jobs without operations are left out."""
+    archive = ArchiveReader(folder)
+    runs = archive.runs(since_s=begin_s, until_s=end_s)
+    found = archive.operations(runs, since_s=begin_s, until_s=end_s)
+    storages: defaultdict[str, _Operations] = defaultdict(dict)
+    for run, operations in found.items():
+        whole = [each for each in operations if begin_s <= each.begin_s < end_s]
+        if any(each.moved_bytes > 0.0 for each in whole):
+            shortened = replace(run, joined_s=max(run.joined_s, begin_s))
+            storages[run.storage][shortened] = whole
+    count = sum(len(done) for each in storages.values() for done in each.values())
+    if not count:
+        raise InputError("no job has ended an operation in this time")
+    if count > _MOST_OPERATIONS:
+        raise InputError(
+            f"there are more than {_MOST_OPERATIONS} operations in this time",
+            remedy="ask for a shorter time",
+        )
+    return list(storages.values())
+
+
+def _simulated(
+    operations: _Operations, policy: str, *, compiled: bool
+) -> tuple[Run, float]:
+    """Return a simulation of the jobs of one storage, and the instant of its time 0."""
+    from penstock.advice.importing.instances import (  # noqa: PLC0415 - needs NumPy
+        Assumptions,
+        assumed_platform,
+        build,
+        named,
+    )
+    from penstock.advice.logs.history import logged_run  # noqa: PLC0415
+    from penstock.policies import get_policy  # noqa: PLC0415
+    from penstock.sim import simulate  # noqa: PLC0415
+
+    jobs = named(
+        logged_run(run.name, "", run, done) for run, done in operations.items()
+    )
+    platform, _ = assumed_platform(jobs, Assumptions())
+    instance, _ = build(jobs, platform, Assumptions())
+    run = simulate(
+        instance, get_policy(policy), steady=False, record=True, compiled=compiled
+    )
+    return run, min(each.joined_s for each in operations)
+
+
+def _add_rates(
+    rates: dict[str, list[float]],
+    keys: Sequence[str],
+    run: Run,
+    begin_s: float,
+    end_s: float,
+) -> None:
+    """Add the mean rates of jobs in intervals of equal lengths, in simulated time."""
+    import numpy as np  # noqa: PLC0415 - an extra
+
+    grants = run.grants
+    if grants is None:
+        return
+    edges = np.linspace(begin_s, end_s, POINTS + 1)
+    for place, key in enumerate(keys):
+        mine = grants.application == place
+        times, steps = grants.time[mine], grants.rate[mine]
+        if not len(times):
+            continue
+        ends = np.append(times[1:], max(float(run.ended[place]), float(times[-1])))
+        moved = np.concatenate(([0.0], np.cumsum(steps * (ends - times))))
+        # What is moved until an instant: a line between two changes of the rate.
+        until = np.interp(edges, np.append(times, ends[-1]), moved)
+        mean = np.diff(until) / np.diff(edges)
+        known = rates.setdefault(key, [0.0] * POINTS)
+        rates[key] = (np.array(known) + mean).tolist()
+
+
+def _job_rows(yields: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
+    present, new = yields["present"], yields["policy"]
+    order = sorted(present, key=lambda key: (round(present[key], 6), key))
+    return [{"job": k, "present": present[k], "policy": new[k]} for k in order]
+
+
+def _picture(
+    rates: dict[str, list[float]], bandwidth: float, begin_s: float, end_s: float
+) -> dict[str, Any]:
+    totals = Counter({key: sum(values) for key, values in rates.items()})
+    shown = [key for key, _ in totals.most_common(MOST_SERIES)]
+    rest = [key for key in rates if key not in shown]
+    length_s = (end_s - begin_s) / POINTS
+    return {
+        "times": [begin_s + place * length_s for place in range(POINTS)],
+        "bandwidth": [bandwidth] * POINTS,
+        "series": [
+            {"job": key, "rates": [round(rate) for rate in rates[key]]} for key in shown
+        ],
+        "others": [round(sum(rates[key][n] for key in rest)) for n in range(POINTS)],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""The parts of the page that need no browser, in Node.js."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import penstock
+from penstock.units import format_bandwidth, format_volume
+from support.waiting import LIMIT_S
+
+STATIC = Path(penstock.__file__).parent / "web" / "static"
+NODE = shutil.which("node")
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node.js")
+
+
+def evaluated(module: str, script: str) -> Any:
+    """Return what a script returns that has the names of a module in `module`."""
+    text = (
+        f"import * as module from {json.dumps((STATIC / module).as_uri())};\n"
+        f"const answer = (() => {{ {script} }})();\n"
+        "process.stdout.write(JSON.stringify(answer));\n"
+    )
+    # The files are modules; nothing beside them says so to Node.js.
+    options = ["--experimental-default-type=module", "--no-warnings"]
+    done = subprocess.run(
+        [str(NODE), *options, "--input-type=module", "-e", text],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    if "bad option" in done.stderr:
+        pytest.skip("needs Node.js 18.19 or newer")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_amounts_are_printed_as_in_the_terminal() -> None:
+    amounts = [0.0, 1.0, 999.0, 1e3, 12345.0, 2.0**23, 8e6, 1.5e9, 2.0**40, 3e15]
+    likes = [8e6, 2.0**23, 1e9]
+    script = (
+        f"return {json.dumps(likes)}.map((like) => {json.dumps(amounts)}.map("
+        "(amount) => [module.volume(amount, like), module.rate(amount, like)]));"
+    )
+    expected = [
+        [
+            [format_volume(amount, like), format_bandwidth(amount, like)]
+            for amount in amounts
+        ]
+        for like in likes
+    ]
+    assert evaluated("format.js", script) == expected
+
+
+PICTURE = {
+    "times": [100.0, 101.0],
+    "bandwidth": [10.0, 10.0],
+    "series": [{"job": "7:a", "rates": [3, 4]}],
+    "others": [0, 1],
+    "reset": True,
+}
+
+
+def _samples(script: str) -> Any:
+    start = "const samples = new module.Samples();"
+    first = f"samples.addPicture({json.dumps(PICTURE)});"
+    return evaluated("samples.js", start + first + script)
+
+
+def test_a_status_follows_a_picture() -> None:
+    status = {
+        "time": 102.0,
+        "bandwidth": 10.0,
+        "jobs": [
+            {"user": 7, "job": "a", "achieved": 5.0},
+            {"user": 7, "job": "idle", "achieved": 0.0},
+        ],
+    }
+    script = (
+        f"samples.addStatus({json.dumps(status)}, new Set());"
+        "return samples.points.map((point) => [point.time, [...point.rates]]);"
+    )
+    assert _samples(script) == [
+        [100.0, [["7:a", 3]]],
+        [101.0, [["7:a", 4]]],
+        [102.0, [["7:a", 5.0]]],
+    ]
+
+
+def test_small_jobs_of_a_status_are_added_up() -> None:
+    jobs = [{"user": 7, "job": f"{n:02}", "achieved": 100 - n} for n in range(20)]
+    status = {"time": 102.0, "bandwidth": None, "jobs": jobs}
+    script = (
+        f"samples.addStatus({json.dumps(status)}, new Set(['7:19']));"
+        "const point = samples.points.at(-1);"
+        "return [[...point.rates.keys()], point.others];"
+    )
+    keys, others = _samples(script)
+    assert keys == [*(f"7:{n:02}" for n in range(12)), "7:19"]
+    assert others == sum(100 - n for n in range(12, 19))
+
+
+def test_nothing_is_drawn_over_a_gap() -> None:
+    status = {"time": 200.0, "bandwidth": 10.0, "jobs": []}
+    script = (
+        f"samples.addStatus({json.dumps(status)}, new Set());"
+        "const drawn = samples.between(100, 300);"
+        "return [drawn.map((each) => [each.time, each.rates.size]), samples.at(150)];"
+    )
+    assert _samples(script) == [[[100, 1], [101, 1], [106, 0], [200, 0]], None]
+
+
+def test_an_hour_is_kept() -> None:
+    status = {"time": 3700.5, "bandwidth": 10.0, "jobs": []}
+    script = (
+        f"samples.addStatus({json.dumps(status)}, new Set());"
+        "return [samples.oldest, samples.newest];"
+    )
+    assert _samples(script) == [101.0, 3700.5]
+
+
+def test_the_archive_is_asked_for_what_is_not_known() -> None:
+    past = {**PICTURE, "times": [50.0, 75.0]}
+    script = (
+        "const before = [samples.unknownPast(50, 101), samples.unknownPast(100, 101),"
+        "  samples.unknownPast(10, 20)];"
+        f"samples.setPast({json.dumps(past)}, 50, 101);"
+        "return [before, samples.unknownPast(50, 101), samples.unknownPast(40, 101),"
+        "  samples.between(40, 100).map((point) => point.time)];"
+    )
+    before, known, more, times = _samples(script)
+    assert before == [[50, 101], None, [10, 20]]
+    assert known is None
+    assert more == [40, 101]
+    assert times == [50, 75, 100]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(STATIC.glob("*.js")), ids=lambda path: path.name
+)
+def test_the_syntax_is_right(path: Path) -> None:
+    command = [str(NODE), "--experimental-default-type=module", "--check", str(path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=LIMIT_S
+    )
+    assert done.returncode == 0 or "bad option" in done.stderr, done.stderr
