@@ -55,7 +55,7 @@ from dataclasses import dataclass, field
 from math import exp, inf, log
 from typing import Final
 
-from penstock.qos.interface import ApplicationUse
+from penstock.qos.interface import ApplicationUse, Credit
 
 __all__ = ["LEASE_S", "PERIOD_S", "CreditAllocator", "weighted_shares"]
 
@@ -239,8 +239,8 @@ class CreditAllocator:
         """Forget a mount that has ended."""
         self._mounts.pop(mount, None)
 
-    def decide(self, now: float) -> dict[str, dict[str, float]]:
-        """Return mount -> application -> rate (bytes/s); not named: no limit."""
+    def decide(self, now: float) -> dict[str, Credit]:
+        """Return the credit of each mount."""
         for mount in list(self._mounts):
             if now - self._mounts[mount].reported_s > LEASE_S:
                 del self._mounts[mount]
@@ -256,8 +256,10 @@ class CreditAllocator:
         for name, rate in fair.items():
             self._update_reserve(self._accounts[name], rate, passed_s, now)
         self._update_headroom(weights)
-        rates = self._rates(fair) if len(fair) > 1 else {}
-        return {mount: self._local_rates(mount, rates) for mount in self._mounts}
+        if len(fair) < 2:
+            return dict.fromkeys(self._mounts, Credit())
+        rates = self._rates(fair)
+        return {mount: self._credit_of(mount, rates) for mount in self._mounts}
 
     # --- What is measured -------------------------------------------------------------
 
@@ -381,13 +383,18 @@ class CreditAllocator:
                 rates[name] = max(rate, FLOOR * fair_rate)
         return rates
 
-    def _local_rates(self, mount: str, rates: Mapping[str, float]) -> dict[str, float]:
-        """Return the part of a mount in the rates of its applications."""
-        local = {}
-        for name, point in self._mounts[mount].points.items():
-            if name in rates:
-                local[name] = rates[name] * self._part(name, point)
-        return local
+    def _credit_of(self, mount: str, rates: Mapping[str, float]) -> Credit:
+        """Return the credit of a mount: its part of the rates of its applications."""
+        points = self._mounts[mount].points
+        parts = {name: self._part(name, point) for name, point in points.items()}
+        local = {name: rates[name] * parts[name] for name in points if name in rates}
+        return Credit(local, parts, self._slack_elsewhere(mount))
+
+    def _slack_elsewhere(self, mount: str) -> float:
+        """Return the least slack factor of the applications at all other mounts."""
+        others = [other for name, other in self._mounts.items() if name != mount]
+        points = [point for other in others for point in other.points.values()]
+        return min((point.reported.slack for point in points), default=inf)
 
     def _part(self, name: str, point: _LocalUse) -> float:
         """Return the part of an application's rate that one of its mounts has."""

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from penstock.qos import fifo
 from penstock.qos.interface import (
     ApplicationUse,
+    Credit,
     CreditScheduler,
     QosScheduler,
     Request,
@@ -42,11 +43,11 @@ class CreditFront(CreditScheduler):
         """When `dispatch` must be called again if nothing happens before."""
         return min(self._stage.wake_s, self._scheduler.wake_s)
 
-    def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
-        """Replace all granted rates (bytes/s), and tell the scheduler of the others."""
-        self._stage.set_rates(rates, lease_s, now)
-        if rates:
-            self._scheduler.share_storage(now + lease_s)
+    def set_credit(self, credit: Credit, lease_s: float, now: float) -> None:
+        """Replace the credit, and tell the scheduler of the others."""
+        self._stage.set_credit(credit, lease_s, now)
+        if credit.is_shared:
+            self._scheduler.share_storage(now + lease_s, credit.slack)
 
     def set_caps(self, caps: Mapping[str, float], now: float) -> None:
         """Replace what applications may draw at most (bytes/s)."""

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.qos import ApplicationUse, CreditAllocator
+from penstock.qos import ApplicationUse, Credit, CreditAllocator
 from penstock.qos.credit import FLOOR, LEASE_S, PERIOD_S, weighted_shares
 
 WEIGHTS = st.dictionaries(
@@ -57,7 +58,7 @@ class Driver:
         self.weights = weights
         self.now = 0.0
         self.totals: dict[tuple[str, str], list[float]] = {}
-        self.rates: dict[str, dict[str, float]] = {}
+        self.credits: dict[str, Credit] = {}
 
     def run(
         self,
@@ -86,7 +87,11 @@ class Driver:
                     if m == mount
                 }
                 self.allocator.report(mount, self.weights, uses, self.now)
-            self.rates = self.allocator.decide(self.now)
+            self.credits = self.allocator.decide(self.now)
+
+    @property
+    def rates(self) -> dict[str, Mapping[str, float]]:
+        return {mount: credit.rates for mount, credit in self.credits.items()}
 
 
 def test_an_application_alone_has_no_limit() -> None:
@@ -210,9 +215,9 @@ def test_lost_reports_do_not_change_leads(lost: int) -> None:
             if mount == "m" or n % lost == 0:
                 use = ApplicationUse(rate * now, rate * now, now, 0)
                 allocator.report(mount, {"a": 1e6, "b": 1e6}, {name: use}, now)
-        rates = allocator.decide(now)
+        credits_ = allocator.decide(now)
     for mount, name in (("m", "a"), ("n", "b")):
-        assert rates[mount][name] == pytest.approx(1.1e6, rel=0.7)
+        assert credits_[mount].rates[name] == pytest.approx(1.1e6, rel=0.7)
 
 
 def test_two_applications_at_a_single_mount_have_rates_too() -> None:

@@ -167,7 +167,7 @@ def test_messages_that_were_overtaken_are_dropped() -> None:
     order = count()
     credit = Mock(spec=CreditScheduler)
     credit.use.return_value = {}
-    credit.set_rates.side_effect = lambda rates, lease_s, now: arrived.append(
+    credit.set_credit.side_effect = lambda granted, lease_s, now: arrived.append(
         round(now / PERIOD_S)
     )
     random = Mock(spec=Generator)
