@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from penstock.mount.limits import DATA_KINDS, Limits
 from penstock.qos import (
-    Credit,
     SCHEDULERS,
+    Credit,
     Kind,
     QosScheduler,
     Request,

@@ -108,7 +108,7 @@ def test_a_change_of_the_depth_starts_a_new_pace() -> None:
     assert search.capacity_bytes_per_s() == 0.0
 
 
-# --- Several mounts in front of one storage ---------------------------------------------
+# --- Several mounts in front of one storage -------------------------------------------
 
 
 def shared_depths(

@@ -2,13 +2,13 @@
 """Run the scenes on the nodes of a MooseFS cluster.
 
 ``python -m penstock.bench.slo.cluster.nodes full|quick [TEXT ...]`` runs beside the
-cluster (see `penstock.bench.moosefs`). Every client node has a ``penstock mount`` for each chunk
-server that it uses, on top of the folder of its MooseFS mount whose files are there: so
-the scheduler of a mount counts the requests at one server. The processes of an
-application write files of their own: process n on chunk server n modulo the number of
-servers. Every scene is simulated when it is
-over, because simulating takes a processor that live processes need. Standard output has
-one line (JSON) per scene, see `SceneAnswers`.
+cluster (see `penstock.bench.moosefs`). Every client node has a ``penstock mount`` for
+each chunk server that it uses, on top of the folder of its MooseFS mount whose files
+are there: so the scheduler of a mount counts the requests at one server. The processes
+of an application write files of their own: process n on chunk server n modulo the
+number of servers. Every scene is simulated when it is over, because simulating takes a
+processor that live processes need. Standard output has one line (JSON) per scene, see
+`SceneAnswers`.
 """
 
 from __future__ import annotations
