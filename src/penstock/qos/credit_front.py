@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Credit for any scheduler: its own stage, or one in front of it.
 
-Schedulers that are kernels hold requests without credit themselves
+Schedulers that are kernels block requests without credit themselves
 (`penstock.qos.credit_stage`). A scheduler in plain Python gets a stage in front:
 `CreditFront`, whose decisions are the same kernels.
 """
@@ -35,7 +35,7 @@ class CreditFront(CreditScheduler):
 
     def __init__(self, scheduler: QosScheduler) -> None:
         self._scheduler = scheduler
-        # In the order of arrival, and any number at once: only credit holds requests.
+        # In the order of arrival, and any number at once: only credit blocks requests.
         self._stage = fifo.make({}, 0.0, 0.0)
 
     @property
@@ -58,7 +58,7 @@ class CreditFront(CreditScheduler):
         return self._stage.use(now)
 
     def arrive(self, request: Request, now: float) -> None:
-        """Hold a request until it has credit."""
+        """Block a request until it has credit."""
         self._stage.arrive(request, now)
 
     def dispatch(self, now: float) -> list[Request]:

@@ -263,7 +263,7 @@ class ApplicationUse(NamedTuple):
     """Cost of the requests that are complete, minus refunds."""
     busy_s: float
     """Time with at least one request at the mount; pauses below `THINK_S` count."""
-    held: int
+    blocked: int
     """Number of requests that wait for granted credit now."""
     slack: float = inf
     """Slack factor E_i of its last window (`penstock.qos.feedback`): its time at the

@@ -39,7 +39,7 @@ from penstock.qos.state import (
     APPLICATIONS,
     DEPTH,
     FREE,
-    HELD,
+    BLOCKED,
     LEASE_ENDS_S,
     OTHERS_BYTES_PER_S,
     OUTSTANDING,
@@ -294,7 +294,7 @@ class KernelScheduler(QosScheduler):
                 float(table.passed_bytes[i]),
                 float(table.done_bytes[i]),
                 busy_s,
-                0 if is_capped else table.held[i],
+                0 if is_capped else table.blocked[i],
                 self._slack(i, now),
             )
         return uses
@@ -334,7 +334,7 @@ class KernelScheduler(QosScheduler):
     @property
     def waiting(self) -> int:
         """Number of queued requests, including those that wait for credit."""
-        return self.columns.counter[WAITING] + self.columns.counter[HELD]
+        return self.columns.counter[WAITING] + self.columns.counter[BLOCKED]
 
     @property
     def outstanding(self) -> int:

@@ -107,7 +107,7 @@ STRIDE: Final = 17  # one completion in so many is sampled
 PACE_LEVEL: Final = 18  # log2 of the present depth
 PACE_ANSWERS: Final = 19  # answers at the present depth since the last pace
 PACES: Final = 20  # paces measured
-HELD: Final = 21  # requests that wait for credit
+BLOCKED: Final = 21  # requests that wait for credit
 
 
 class SchedulerState(NamedTuple):
@@ -156,14 +156,14 @@ class SchedulerState(NamedTuple):
     """Credit that it has saved; below 0 it has drawn too much."""
     filled_s: Floats
     """Time at which `level_bytes` was computed (s)."""
-    held_first: Ints
+    blocked_first: Ints
     """First request of the list of those that wait for credit; -1: none."""
-    held_last: Ints
-    held: Ints
+    blocked_last: Ints
+    blocked: Ints
     """Requests that wait for credit."""
-    holding: Ints
+    blocked_set: Ints
     """Set of applications that have requests without credit."""
-    holding_place: Ints
+    blocked_place: Ints
     mount_part: Floats
     """Part of its service on this storage that is at this mount."""
     passed_bytes: Ints
@@ -291,7 +291,7 @@ _BY_REQUEST: Final = (
 #: Columns whose entries are not 0 at first.
 _FIRST_VALUES: Final = {
     **dict.fromkeys(("first", "last", "late_first", "late_last"), -1),
-    **dict.fromkeys(("held_first", "held_last"), -1),
+    **dict.fromkeys(("blocked_first", "blocked_last"), -1),
     **dict.fromkeys(("promise_s", "busy_since_s", "completed_s", "favoured_s"), -inf),
     **dict.fromkeys(("trial_since_s", "pause_until_s"), -inf),
     **dict.fromkeys(("lower_level_s", "changed_s"), -inf),
@@ -308,7 +308,7 @@ def new_state(
     import numpy as np  # noqa: PLC0415 - a mount without promises needs no NumPy
 
     sizes = dict.fromkeys(_BY_REQUEST, requests + 1)
-    sizes |= {"value": SHARED_DEPTH + 1, "counter": HELD + 1, "partials": 64}
+    sizes |= {"value": SHARED_DEPTH + 1, "counter": BLOCKED + 1, "partials": 64}
     sizes |= dict.fromkeys(("pace_bytes_per_s", "pace_requests_per_s"), LEVELS)
     sizes |= dict.fromkeys(("sample_s", "sample_application", "sorted_s"), SAMPLE_LIMIT)
     limits = {"request_limit": requests, "application_limit": applications}

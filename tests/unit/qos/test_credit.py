@@ -64,12 +64,12 @@ class Driver:
         self,
         drawn: dict[tuple[str, str], float],
         for_s: float,
-        held: str = "",
+        blocked: str = "",
         silent: str = "",
     ) -> None:
         """Report for a while; `drawn` is (mount, application) -> rate.
 
-        Credit holds up the applications in `held`; mounts in `silent` do not report.
+        Credit blocks the applications in `blocked`; mounts in `silent` do not report.
         """
         end_s = self.now + for_s
         while self.now < end_s:
@@ -81,7 +81,7 @@ class Driver:
             for mount in {mount for mount, _ in self.totals} - set(silent):
                 uses = {
                     name: ApplicationUse(
-                        total[0], total[0], total[1], int(name in held)
+                        total[0], total[0], total[1], int(name in blocked)
                     )
                     for (m, name), total in self.totals.items()
                     if m == mount
@@ -158,7 +158,7 @@ def test_an_application_that_cannot_use_its_share_gives_it_away() -> None:
     """It always has requests and nobody else takes the storage, but it is slow."""
     driver = Driver({"a": 1e6, "b": 1e6})
     driver.run({("n", "b"): 8e6}, 2.0)
-    driver.run({("m", "a"): 1e6, ("n", "b"): 4e6}, 3.5, held="b")
+    driver.run({("m", "a"): 1e6, ("n", "b"): 4e6}, 3.5, blocked="b")
     assert driver.rates["n"].get("b", inf) > 5e6
 
 
@@ -184,9 +184,9 @@ def test_rates_grow_fast_while_credit_holds_everybody_up() -> None:
     driver = Driver({"a": 1e6, "b": 1e6})
     driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 2.0)
     assert driver.rates["m"]["a"] < 1.2e6
-    driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 0.3, held="ab")
+    driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 0.3, blocked="ab")
     assert driver.rates["m"]["a"] > 4e6
-    driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 0.1, held="a")
+    driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 0.1, blocked="a")
     assert driver.rates["m"]["a"] < 1.2e6
 
 
@@ -200,8 +200,8 @@ def test_rates_grow_fast_beside_an_application_with_a_reserve() -> None:
     drawn = 1e6
     for _ in range(8):
         drawn *= 1.5
-        driver.run({("m", "a"): 1e6, ("n", "b"): drawn}, PERIOD_S, held="b")
-        driver.run({("n", "b"): drawn}, PERIOD_S, held="b")
+        driver.run({("m", "a"): 1e6, ("n", "b"): drawn}, PERIOD_S, blocked="b")
+        driver.run({("n", "b"): drawn}, PERIOD_S, blocked="b")
     assert driver.rates["n"]["b"] > 4 * drawn
 
 

@@ -136,7 +136,7 @@ def test_unused_bytes_are_given_back() -> None:
     assert len(stage.dispatch(0.005)) == 1
 
 
-def test_use_tells_what_is_sent_done_busy_and_held() -> None:
+def test_use_tells_what_is_sent_done_busy_and_blocked() -> None:
     stage = new_stage()
     assert stage.use(0.0) == {}
     stage.set_credit(Credit({"a": 1e6}), 100.0, 0.0)
@@ -145,7 +145,7 @@ def test_use_tells_what_is_sent_done_busy_and_held() -> None:
     stage.arrive(write(), 1.0)
     assert stage.dispatch(1.0) == [first]
     use = stage.use(1.01)["a"]
-    assert (use.sent_bytes, use.done_bytes, use.held) == (SIZE, 0.0, 1)
+    assert (use.sent_bytes, use.done_bytes, use.blocked) == (SIZE, 0.0, 1)
     assert use.busy_s == pytest.approx(0.01)
 
 
@@ -231,5 +231,5 @@ def test_who_is_held_by_its_cap_does_not_wait_for_credit() -> None:
     for name in "aabb":
         stage.arrive(write(name), 0.0)
     stage.dispatch(0.0)
-    held = {name: use.held for name, use in stage.use(0.0).items()}
-    assert held == {"a": 0, "b": 1}
+    blocked = {name: use.blocked for name, use in stage.use(0.0).items()}
+    assert blocked == {"a": 0, "b": 1}

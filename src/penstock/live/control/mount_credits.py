@@ -78,7 +78,9 @@ class MountCredits:
             member.report, member.reported_s = report, now
         storage.promises = _agreed_promises(storage)
         uses = {
-            name: ApplicationUse(u.sent_bytes, u.done_bytes, u.busy_s, u.held, u.slack)
+            name: ApplicationUse(
+                u.sent_bytes, u.done_bytes, u.busy_s, u.blocked, u.slack
+            )
             for name, u in report.uses.items()
             if name in storage.promises
         }

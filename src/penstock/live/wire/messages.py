@@ -665,7 +665,7 @@ class MountUse(msgspec.Struct, frozen=True, array_like=True):
     sent_bytes: Amount
     done_bytes: Amount
     busy_s: Amount
-    held: Count
+    blocked: Count
     slack: Amount = inf
 
 
