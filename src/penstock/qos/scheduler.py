@@ -37,9 +37,9 @@ from penstock.qos.interface import (
 from penstock.qos.remote_service import ReportedService, check_layout
 from penstock.qos.state import (
     APPLICATIONS,
+    BLOCKED,
     DEPTH,
     FREE,
-    BLOCKED,
     LEASE_ENDS_S,
     OTHERS_BYTES_PER_S,
     OUTSTANDING,
