@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from random import Random
 
 from penstock.errors import PenstockError
 from penstock.live.node.bell import SIZE as BELL_SIZE
@@ -155,16 +156,39 @@ def ask(path: Path) -> None:
                     connection.recv(1 << 20)
 
 
-def start(path: Path) -> None:
+def start(path: Path, *, keeps_links: bool = False) -> None:
     """Start jobs under new names without a pause; each ends with its process."""
     _fork()
     _ready()
     for number in count():
         child = os.fork()
         if child == 0:
-            _attach(path, f"{os.getpid()}-{number}")
+            page = _attach(path, f"{os.getpid()}-{number}")
+            if page and keeps_links:
+                os.link(page, path.parents[1] / "data" / page.name)
             os._exit(0)
         os.waitpid(child, 0)
+
+
+def link(path: Path) -> None:
+    """Start jobs without a pause, and keep links to their pages."""
+    start(path, keeps_links=True)
+
+
+def damage(path: Path) -> None:
+    """Overwrite and truncate the pages of 20 jobs and the bell without a pause."""
+    random = Random(1)
+    paths = [page for number in range(20) if (page := _attach(path, f"job{number}"))]
+    paths.append(path.parent / "pages" / f"{os.geteuid()}.bell")
+    files = [(os.open(each, os.O_RDWR), each.stat().st_size) for each in paths]
+    _ready()
+    while True:
+        for descriptor, size in files:
+            if random.random() < 0.01:
+                os.ftruncate(descriptor, random.randrange(size))
+                os.ftruncate(descriptor, size)
+            os.pwrite(descriptor, random.randbytes(8), random.randrange(size - 8))
+        time.sleep(0.001)
 
 
 def _fork() -> None:
@@ -179,9 +203,8 @@ def _fork() -> None:
             return
 
 
-ATTACKS: dict[str, Callable[[Path], None]] = {
-    each.__name__: each for each in (attach, connect, scribble, claim, post, ask, start)
-}
+_ALL = (attach, connect, scribble, claim, post, ask, start, link, damage)
+ATTACKS: dict[str, Callable[[Path], None]] = {each.__name__: each for each in _ALL}
 
 
 def main() -> None:

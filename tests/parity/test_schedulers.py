@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.qos import ApplicationUse, Request, Slo, get_scheduler
+from penstock.qos import ApplicationUse, Credit, Request, Slo, get_scheduler
 from penstock.qos.scheduler import KernelScheduler
 from penstock.workloads.clients import MB
 
@@ -84,12 +84,13 @@ def control(scheduler: KernelScheduler, step: Step, total: int, now: float) -> N
         reported = dict.fromkeys(APPLICATIONS[: step.control], total)
         scheduler.record_remote_service("other", reported, now)
     elif step.control == 5:
-        scheduler.share_storage(now + 0.2)
+        scheduler.share_storage(now + 0.2, total % 7 / 4)
     elif step.control == 4:
         scheduler.set_slos(OTHER_SLOS if total % 2 else SLOS, now)
     elif step.control in (6, 7, 8):
         rates = dict.fromkeys(APPLICATIONS[: step.control - 6], 1e5 + total / 10)
-        scheduler.set_rates(rates, 0.5, now)
+        parts = dict.fromkeys(rates, 0.5 + total % 3 / 4)
+        scheduler.set_credit(Credit(rates, parts, total % 5 / 2), 0.5, now)
     elif step.control == 9:
         scheduler.set_caps({"b": 2e6, "stranger": 1e5} if total % 2 else {}, now)
 

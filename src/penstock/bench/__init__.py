@@ -73,6 +73,8 @@ class BenchSettings:
     """Measure on a real parallel file system with several client nodes."""
     quick: bool = False
     """Measure for a short time, without goals."""
+    scenes: tuple[str, ...] = ()
+    """On a cluster: parts of the names of the scenes to run; empty: all scenes."""
     provenance: Mapping[str, Any] = field(default_factory=dict)
     """Version, command and so on, for the tables."""
 

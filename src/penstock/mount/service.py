@@ -24,7 +24,7 @@ from penstock.mount.exchange import CreditLink, MountState
 from penstock.mount.limits import Limits
 from penstock.mount.rules import FileOpener, application_of
 from penstock.mount.slo_settings import SloSettings, slo_settings_from
-from penstock.qos import CreditScheduler, QosScheduler, slo_of, unmet
+from penstock.qos import Credit, CreditScheduler, QosScheduler, slo_of, unmet
 
 __all__ = ["MountService", "compile_scheduler", "why_unmet"]
 
@@ -129,7 +129,8 @@ class _ScheduledApplications:
         """Keep the rates until their lease ends; count service on other storages."""
         with self._data_path.locked():
             now = time.monotonic()
-            self._credit.set_rates(credit.rates, credit.lease_s, now)
+            granted = Credit(credit.rates, credit.parts, credit.slack)
+            self._credit.set_credit(granted, credit.lease_s, now)
             if credit.elsewhere:
                 self._scheduler.record_remote_service(
                     credit.controller, credit.elsewhere, now

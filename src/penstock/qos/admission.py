@@ -133,12 +133,13 @@ def _credit_window_s(state: SchedulerState) -> float:
 def update_total(state: SchedulerState) -> None:
     """Update the sum of t_i on this server; with send, cut D to D_full.
 
-    An SLO covers the service of all servers; only the local fraction counts here.
+    An SLO covers the service of all servers and mounts; only the local fraction counts.
     """
     count = 0
     for i in range(state.counter[APPLICATIONS]):
         if state.has_slo[i]:
-            state.scratch[count] = state.weight[i] * _local_share(state, i)
+            share = _local_share(state, i) * state.mount_part[i]
+            state.scratch[count] = state.weight[i] * share
             count += 1
     total = exact_sum(state.scratch, 0, count, state.partials)
     if total == 0.0:

@@ -11,7 +11,7 @@ for one lease (`penstock.qos.credit_stage`). The allocator is one object, in
 Rule, once per period of dt seconds:
 
 1. *Capacity.* C is the highest throughput of all mounts together in the recent past; it
-   fades by half in `HALF_LIFE_S`, faster while credit holds nobody up.
+   fades by half in `HALF_LIFE_S`, faster while credit blocks nobody.
 2. *Fair rates.* f_i shares C among the applications that have requests, in proportion
    to their promised throughputs t_i; nobody gets more than its *reserve*, and what one
    does not need goes to the others (weighted max-min fairness).
@@ -23,8 +23,8 @@ Rule, once per period of dt seconds:
        r_i = f_i HEADROOM - GAIN a_i   (CATCH_UP instead of GAIN if a_i < 0),
 
    but at least `FLOOR` f_i. An application with a reserve has no limit. The rate of an
-   application is divided among its mounts by what it uses at each. While credit holds
-   everybody up, the storage has room, and the headroom grows by `GROWTH` per period.
+   application is divided among its mounts by what it uses at each. While credit blocks
+   everybody, the storage has room, and the headroom grows by `GROWTH` per period.
 
 Why shares are kept: a_i is the integral of the error. While the storage is saturated,
 what is served adds up to C, and only r_i = f_i keeps a_i constant, at
@@ -38,7 +38,7 @@ between, or are too few. Others must not wait for it. Its reserve is unlimited, 
 - if it had no request for more than a tenth of the time, the reserve is 1.25 times what
   it uses;
 - if for `TRIAL_S` it has used less than 0.9 of its fair rate, although the storage had
-  room and its credit did not hold it up, the reserve is 1.1 times what it used, for a
+  room and its credit did not block it, the reserve is 1.1 times what it used, for a
   pause of `PAUSE_S`, which doubles up to `MAX_PAUSE_S` while trials fail.
 
 A mount that has sent no report for one lease is forgotten.
@@ -55,7 +55,7 @@ from dataclasses import dataclass, field
 from math import exp, inf, log
 from typing import Final
 
-from penstock.qos.interface import ApplicationUse
+from penstock.qos.interface import ApplicationUse, Credit
 
 __all__ = ["LEASE_S", "PERIOD_S", "CreditAllocator", "weighted_shares"]
 
@@ -65,11 +65,11 @@ PERIOD_S: Final = 0.05
 LEASE_S: Final = 1.0
 #: C fades by half in this time,
 HALF_LIFE_S: Final = 16.0
-#: or in this one while credit holds nobody up: then the throughput is what there is.
+#: or in this one while credit blocks nobody: then the throughput is what there is.
 FREE_HALF_LIFE_S: Final = 1.0
 #: The rates add up to this multiple of C,
 HEADROOM: Final = 1.1
-#: and more by this factor in each period while credit holds everybody up,
+#: and more by this factor in each period while credit blocks everybody,
 GROWTH: Final = 1.5
 #: up to this one.
 MAX_HEADROOM: Final = 100.0
@@ -140,7 +140,7 @@ class _Account:
     no mount has reported since the last decision."""
     idle_share: float = 0.0
     """Part of the time in which it had no requests, smoothed."""
-    held: bool = False
+    blocked: bool = False
     """True if it has requests that wait for credit."""
     reserve: float = inf
     trial_s: float = 0.0
@@ -163,7 +163,7 @@ class _Account:
 
     def update_activity(self, newest: float, now: float) -> None:
         """Update when the application was active, and its idle time."""
-        if self.busy_share > 0.0 or self.held:
+        if self.busy_share > 0.0 or self.blocked:
             if now - self.active_s > _ACTIVE_S:
                 # Nothing is known about it yet: take it for busy.
                 self.idle_share = 0.0
@@ -239,8 +239,8 @@ class CreditAllocator:
         """Forget a mount that has ended."""
         self._mounts.pop(mount, None)
 
-    def decide(self, now: float) -> dict[str, dict[str, float]]:
-        """Return mount -> application -> rate (bytes/s); not named: no limit."""
+    def decide(self, now: float) -> dict[str, Credit]:
+        """Return the credit of each mount."""
         for mount in list(self._mounts):
             if now - self._mounts[mount].reported_s > LEASE_S:
                 del self._mounts[mount]
@@ -256,8 +256,10 @@ class CreditAllocator:
         for name, rate in fair.items():
             self._update_reserve(self._accounts[name], rate, passed_s, now)
         self._update_headroom(weights)
-        rates = self._rates(fair) if len(fair) > 1 else {}
-        return {mount: self._local_rates(mount, rates) for mount in self._mounts}
+        if len(fair) < 2:
+            return dict.fromkeys(self._mounts, Credit())
+        rates = self._rates(fair)
+        return {mount: self._credit_of(mount, rates) for mount in self._mounts}
 
     # --- What is measured -------------------------------------------------------------
 
@@ -268,13 +270,13 @@ class CreditAllocator:
         for account in self._accounts.values():
             account.smoothed_bytes *= fade
             account.new_bytes, account.elsewhere_bytes = account.elsewhere_bytes, 0.0
-            account.busy_share, account.held = -1.0, False
+            account.busy_share, account.blocked = -1.0, False
         for mount in self._mounts.values():
             reported_s = mount.reported_s - mount.counted_s
             mount.counted_s = mount.reported_s
             for name, point in mount.points.items():
                 account = self._accounts.setdefault(name, _Account())
-                account.held |= point.reported.held > 0
+                account.blocked |= point.reported.blocked > 0
                 point.smoothed_bytes *= fade
                 if reported_s:
                     account.count(point, reported_s)
@@ -300,8 +302,8 @@ class CreditAllocator:
         newest = 1.0 - exp(-passed_s / _TREND_S)
         self._trend += newest * (self._throughput - self._trend)
         self._is_rising = self._throughput > _RISE * self._trend
-        held = any(account.held for account in self._accounts.values())
-        half_life_s = HALF_LIFE_S if held else FREE_HALF_LIFE_S
+        is_blocking = any(account.blocked for account in self._accounts.values())
+        half_life_s = HALF_LIFE_S if is_blocking else FREE_HALF_LIFE_S
         faded = self.capacity * exp(-passed_s / half_life_s * log(2))
         self.capacity = max(self._throughput, faded)
 
@@ -339,13 +341,13 @@ class CreditAllocator:
         if account.idle_share > _IDLE_SHARE:
             account.reserve, account.trial_s = 1.25 * rate, 0.0
             return
-        if account.held or now >= account.pause_until_s:
+        if account.blocked or now >= account.pause_until_s:
             account.reserve = inf
         has_room = self._throughput < _FULL_SHARE * self.capacity
         if rate >= _USED_SHARE * fair:
             account.pause_s = PAUSE_S
         paused = account.reserve < inf
-        if account.held or paused or rate >= _USED_SHARE * fair or not has_room:
+        if account.blocked or paused or rate >= _USED_SHARE * fair or not has_room:
             account.trial_s = 0.0
             return
         account.trial_s += passed_s
@@ -358,13 +360,13 @@ class CreditAllocator:
             account.pause_s = min(2 * account.pause_s, MAX_PAUSE_S)
 
     def _update_headroom(self, weights: Mapping[str, float]) -> None:
-        """Let the rates grow while credit holds everybody up: the storage has room."""
+        """Let the rates grow while credit blocks everybody: the storage has room."""
         accounts = [self._accounts[name] for name in weights]
         limited = [account for account in accounts if account.reserve == inf]
         # Who has a reserve needs short queues at the storage: beside it rates grow only
         # while the throughput follows.
         may_grow = len(limited) == len(accounts) or self._is_rising
-        if limited and may_grow and all(account.held for account in limited):
+        if limited and may_grow and all(account.blocked for account in limited):
             self._headroom = min(self._headroom * GROWTH, MAX_HEADROOM)
         else:
             self._headroom = HEADROOM
@@ -381,13 +383,18 @@ class CreditAllocator:
                 rates[name] = max(rate, FLOOR * fair_rate)
         return rates
 
-    def _local_rates(self, mount: str, rates: Mapping[str, float]) -> dict[str, float]:
-        """Return the part of a mount in the rates of its applications."""
-        local = {}
-        for name, point in self._mounts[mount].points.items():
-            if name in rates:
-                local[name] = rates[name] * self._part(name, point)
-        return local
+    def _credit_of(self, mount: str, rates: Mapping[str, float]) -> Credit:
+        """Return the credit of a mount: its part of the rates of its applications."""
+        points = self._mounts[mount].points
+        parts = {name: self._part(name, point) for name, point in points.items()}
+        local = {name: rates[name] * parts[name] for name in points if name in rates}
+        return Credit(local, parts, self._slack_elsewhere(mount))
+
+    def _slack_elsewhere(self, mount: str) -> float:
+        """Return the least slack factor of the applications at all other mounts."""
+        others = [other for name, other in self._mounts.items() if name != mount]
+        points = [point for other in others for point in other.points.values()]
+        return min((point.reported.slack for point in points), default=inf)
 
     def _part(self, name: str, point: _LocalUse) -> float:
         """Return the part of an application's rate that one of its mounts has."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Credit for any scheduler: its own stage, or one in front of it.
 
-Schedulers that are kernels hold requests without credit themselves
+Schedulers that are kernels block requests without credit themselves
 (`penstock.qos.credit_stage`). A scheduler in plain Python gets a stage in front:
 `CreditFront`, whose decisions are the same kernels.
 """
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from penstock.qos import fifo
 from penstock.qos.interface import (
     ApplicationUse,
+    Credit,
     CreditScheduler,
     QosScheduler,
     Request,
@@ -34,7 +35,7 @@ class CreditFront(CreditScheduler):
 
     def __init__(self, scheduler: QosScheduler) -> None:
         self._scheduler = scheduler
-        # In the order of arrival, and any number at once: only credit holds requests.
+        # In the order of arrival, and any number at once: only credit blocks requests.
         self._stage = fifo.make({}, 0.0, 0.0)
 
     @property
@@ -42,11 +43,11 @@ class CreditFront(CreditScheduler):
         """When `dispatch` must be called again if nothing happens before."""
         return min(self._stage.wake_s, self._scheduler.wake_s)
 
-    def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
-        """Replace all granted rates (bytes/s), and tell the scheduler of the others."""
-        self._stage.set_rates(rates, lease_s, now)
-        if rates:
-            self._scheduler.share_storage(now + lease_s)
+    def set_credit(self, credit: Credit, lease_s: float, now: float) -> None:
+        """Replace the credit, and tell the scheduler of the others."""
+        self._stage.set_credit(credit, lease_s, now)
+        if credit.is_shared:
+            self._scheduler.share_storage(now + lease_s, credit.slack)
 
     def set_caps(self, caps: Mapping[str, float], now: float) -> None:
         """Replace what applications may draw at most (bytes/s)."""
@@ -57,7 +58,7 @@ class CreditFront(CreditScheduler):
         return self._stage.use(now)
 
     def arrive(self, request: Request, now: float) -> None:
-        """Hold a request until it has credit."""
+        """Block a request until it has credit."""
         self._stage.arrive(request, now)
 
     def dispatch(self, now: float) -> list[Request]:

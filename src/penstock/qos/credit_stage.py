@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Hold the requests of an application that has used up its credit.
+"""Block the requests of an application that has used up its credit.
 
 Every scheduler passes its requests through this stage before it queues them. Two rates
 may limit an application: the allocator of all mounts (`penstock.qos.credit`) grants one
@@ -26,7 +26,7 @@ from penstock.kernels import kernel, part
 from penstock.qos.interface import THINK_S
 from penstock.qos.state import (
     APPLICATIONS,
-    HELD,
+    BLOCKED,
     LEASE_ENDS_S,
     PASS_S,
     SchedulerState,
@@ -58,38 +58,38 @@ _TOLERANCE_S: Final = 1e-6
 
 @part
 def passes(state: SchedulerState, slot: int, now: float) -> bool:
-    """Let a new request into the queue, or hold it until there is credit."""
+    """Let a new request into the queue, or block it until there is credit."""
     i = state.application[slot]
     if state.present[i] > 0 or now - state.changed_s[i] < THINK_S:
         state.busy_s[i] += now - state.changed_s[i]
     state.changed_s[i] = now
     state.present[i] += 1
-    if state.held[i] == 0 and _has_credit(state, i, now):
+    if state.blocked[i] == 0 and _has_credit(state, i, now):
         _draw(state, i, slot)
         return True
-    append_to_list(state.held_first, state.held_last, state.link, i, slot)
-    state.held[i] += 1
-    state.counter[HELD] += 1
-    add_to_set(state.holding, state.holding_place, i)
+    append_to_list(state.blocked_first, state.blocked_last, state.link, i, slot)
+    state.blocked[i] += 1
+    state.counter[BLOCKED] += 1
+    add_to_set(state.blocked_set, state.blocked_place, i)
     state.value[PASS_S] = -inf
     return False
 
 
 @part
 def next_passed(state: SchedulerState, now: float) -> int:
-    """Return the next held request that now has credit; -1 if there is none."""
+    """Return the next blocked request that now has credit; -1 if there is none."""
     if now < state.value[PASS_S]:
         return -1
     if now >= state.value[LEASE_ENDS_S]:
         _end_lease(state, now)
     pass_s = inf
-    for position in range(1, state.holding[0] + 1):
-        i = state.holding[position]
+    for position in range(1, state.blocked_set[0] + 1):
+        i = state.blocked_set[position]
         if _has_credit(state, i, now):
-            return _pop_held(state, i)
+            return _pop_blocked(state, i)
         rate = _rate(state, i)
         pass_s = min(pass_s, state.filled_s[i] - state.level_bytes[i] / rate)
-    if state.holding[0] > 0:
+    if state.blocked_set[0] > 0:
         pass_s = min(pass_s, state.value[LEASE_ENDS_S])
     state.value[PASS_S] = pass_s
     return -1
@@ -114,13 +114,13 @@ def finish_request(
 
 
 @part
-def _pop_held(state: SchedulerState, i: int) -> int:
-    """Remove and return the first held request of `i`, which has credit."""
-    slot = pop_from_list(state.held_first, state.link, i)
-    state.held[i] -= 1
-    state.counter[HELD] -= 1
-    if state.held[i] == 0:
-        remove_from_set(state.holding, state.holding_place, i)
+def _pop_blocked(state: SchedulerState, i: int) -> int:
+    """Remove and return the first blocked request of `i`, which has credit."""
+    slot = pop_from_list(state.blocked_first, state.link, i)
+    state.blocked[i] -= 1
+    state.counter[BLOCKED] -= 1
+    if state.blocked[i] == 0:
+        remove_from_set(state.blocked_set, state.blocked_place, i)
     _draw(state, i, slot)
     return slot
 

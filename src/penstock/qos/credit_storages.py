@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from math import inf
 
 from penstock.qos.credit import CreditAllocator
-from penstock.qos.interface import ApplicationUse
+from penstock.qos.interface import ApplicationUse, Credit
 
 __all__ = ["StorageCredits"]
 
@@ -68,8 +68,8 @@ class StorageCredits:
             self._storages[storage].sent_bytes.pop(mount, None)
             self._storages[storage].allocator.forget(mount)
 
-    def decide(self, storage: str, now: float) -> dict[str, dict[str, float]]:
-        """Return mount -> application -> rate (bytes/s); not named: no limit."""
+    def decide(self, storage: str, now: float) -> dict[str, Credit]:
+        """Return the credit of each mount of a storage."""
         return self._storages[storage].allocator.decide(now)
 
     def served_elsewhere(self, storage: str) -> dict[str, float]:

@@ -91,6 +91,7 @@ __all__ = [
     "group_samples",
     "join_window",
     "record_decision",
+    "record_slacks",
     "record_time",
     "slack_factor",
     "storage_time_s",
@@ -256,6 +257,16 @@ def storage_time_s(state: SchedulerState, i: int) -> float:
 
 
 @part
+def record_slacks(state: SchedulerState, now: float) -> None:
+    """Record E_i of the classes with completions; `group_samples` has been called."""
+    for k in range(state.counter[CLASSES]):
+        i = state.classes[k]
+        if state.completed[i] > 0:
+            state.slack[i] = slack_factor(state, i)
+            state.slack_s[i] = now
+
+
+@part
 def slack_factor(state: SchedulerState, i: int) -> float:
     """Return E_i = (D_i - MT_i) / T_i."""
     end, count = state.sample_end[i], state.sampled[i]
@@ -297,7 +308,7 @@ def _least_latency_depth(state: SchedulerState, depth: float) -> float:
     for k in range(state.counter[CLASSES]):
         i = state.classes[k]
         if state.completed[i] > 0:
-            least = min(least, slack_factor(state, i) * depth)
+            least = min(least, state.slack[i] * depth)
     return least
 
 
@@ -310,7 +321,7 @@ def decide_depth(
     """Return the depth of the next window; at least one request was completed.
 
     `overloaded` says whether the storage was overloaded in the past window.
-    `group_samples` must have been called.
+    `record_slacks` must have been called.
     """
     busy_share = min(1.0, max(past.busy_share, _MIN_BUSY_SHARE))
     completed = completed_requests(state) / busy_share

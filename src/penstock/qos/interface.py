@@ -33,6 +33,7 @@ __all__ = [
     "PERCENTILE",
     "THINK_S",
     "ApplicationUse",
+    "Credit",
     "CreditScheduler",
     "Guarantees",
     "Kind",
@@ -242,8 +243,11 @@ class QosScheduler(Scheduler, Protocol):
         """Record a report: what another server has served since it started."""
         return
 
-    def share_storage(self, until_s: float) -> None:
-        """Record that other schedulers send to the same storage, until a time (s)."""
+    def share_storage(self, until_s: float, slack: float = inf) -> None:
+        """Record that other schedulers send to the same storage, until a time (s).
+
+        `slack` is the least slack factor of their applications.
+        """
         return
 
 
@@ -259,15 +263,35 @@ class ApplicationUse(NamedTuple):
     """Cost of the requests that are complete, minus refunds."""
     busy_s: float
     """Time with at least one request at the mount; pauses below `THINK_S` count."""
-    held: int
+    blocked: int
     """Number of requests that wait for granted credit now."""
+    slack: float = inf
+    """Slack factor E_i of its last window (`penstock.qos.feedback`): its time at the
+    storage may grow by this factor. inf: not measured."""
+
+
+class Credit(NamedTuple):
+    """What a mount of a shared storage is granted for one lease."""
+
+    rates: Mapping[str, float] = {}
+    """Application -> most that it may draw here (bytes/s); not named: no limit."""
+    parts: Mapping[str, float] = {}
+    """Application -> part of its service on this storage that is at this mount; not
+    named: 1."""
+    slack: float = inf
+    """Least slack factor of all applications at other mounts of this storage."""
+
+    @property
+    def is_shared(self) -> bool:
+        """True if two or more applications use the storage."""
+        return bool(self.rates or self.parts)
 
 
 class CreditScheduler(Scheduler, Protocol):
     """A scheduler that keeps the rates that applications are granted."""
 
-    def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
-        """Replace all granted rates (bytes/s); they hold for `lease_s` seconds."""
+    def set_credit(self, credit: Credit, lease_s: float, now: float) -> None:
+        """Replace the credit; it holds for `lease_s` seconds."""
 
     def set_caps(self, caps: Mapping[str, float], now: float) -> None:
         """Replace what applications may draw at most (bytes/s)."""

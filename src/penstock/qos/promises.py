@@ -294,8 +294,9 @@ def _enter(state: SchedulerState, i: int) -> None:
 
 @part
 def _promised_rate(state: SchedulerState, i: int) -> float:
-    """Return r_i (bytes/s)."""
-    return state.weight[i] * min(state.value[CAPACITY_OVER_PROMISES], _MARGIN)
+    """Return r_i (bytes/s); of a promise at several mounts, the part of this one."""
+    local_weight = state.weight[i] * state.mount_part[i]
+    return local_weight * min(state.value[CAPACITY_OVER_PROMISES], _MARGIN)
 
 
 @part

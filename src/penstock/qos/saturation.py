@@ -16,6 +16,20 @@ depth 1 upwards: a deeper one replaces the best so far only if it is better.
 `set_holding_depth` takes the depth from the search and from the feedback
 (`penstock.qos.feedback`).
 
+Several mounts in front of one storage. Requests of all mounts wait for each other at
+the storage, but each mount measures its own applications only. So mounts tell each
+other, through the controller, the slack factors E_i of their applications
+(`penstock.qos.credit`). E = min_i E_i over the other mounts is the factor by which the
+number of requests at the storage may change. In each window every mount multiplies its
+own depth by E ** g, down to 1, and not below what its promises need.
+
+Why this is stable: a storage that serves one request after the other, s seconds each,
+has T = s L with L the sum of the depths, so E = D / (s L). With x = log L and
+r = log(D / s) a window changes x by g (r - x), x being d windows old. This converges to
+L = D / s if and only if g < 2 sin(pi / (4 d + 2)): 1 for d = 1, 0.618 for d = 2. A
+measurement is one to two windows old. With g = 1/4 (`_GAIN`) the distance shrinks per
+window by a factor of 0.5 for d = 1 and 0.77 for d = 2.
+
 Source: not in two-level scheduling, which makes the depth infinite under overload
 (``overload=send``).
 """
@@ -42,9 +56,11 @@ from penstock.qos.state import (
     PACE_BYTES,
     PACE_LEVEL,
     PACES,
+    RIVALS_SLACK,
     SAMPLES,
     SATURATED,
     SATURATED_CREDIT_S,
+    SHARED_DEPTH,
     THRESHOLD,
     TOTAL_BYTES_PER_S,
     WAITING,
@@ -57,6 +73,7 @@ __all__ = [
     "next_depth",
     "record_pace",
     "set_holding_depth",
+    "shared_depth",
 ]
 
 #: A ratio from which one pace counts as higher than another.
@@ -69,6 +86,8 @@ _MIN_ANSWERS: Final = 16
 _NEWEST_WEIGHT: Final = 0.3
 #: One window in this many tries a neighbour of the best depth.
 _TRY_EVERY: Final = 16
+#: Exponent of the slack factor of other mounts in a step of the depth.
+_GAIN: Final = 0.25
 
 
 @part
@@ -187,7 +206,8 @@ def set_holding_depth(state: SchedulerState, busy_s: float, now: float) -> None:
     value = state.value
     depth = _full_pace_depth(state, busy_s, now)
     if has_rivals(state, now):
-        depth = max(min(depth, value[LATENCY_DEPTH]), _promised_depth(state))
+        depth = min(depth, value[LATENCY_DEPTH], shared_depth(state))
+        depth = max(depth, _promised_depth(state))
     elif value[DECIDED_DEPTH] < inf and not state.counter[SATURATED]:
         depth = max(depth, min(value[DECIDED_DEPTH], value[THRESHOLD]))
     value[DEPTH] = depth
@@ -196,6 +216,22 @@ def set_holding_depth(state: SchedulerState, busy_s: float, now: float) -> None:
         if state.completed[i] > 0:
             total_s = state.queue_time_s[i] + storage_time_s(state, i)
             state.lower_level_s[i] = total_s / state.completed[i]
+
+
+@part
+def shared_depth(state: SchedulerState) -> float:
+    """Return the depth that the latency bounds at other mounts allow.
+
+    It starts at what is used, and is multiplied by E ** `_GAIN` in each window.
+    """
+    value = state.value
+    if value[RIVALS_SLACK] == inf:
+        value[SHARED_DEPTH] = inf
+        return inf
+    used_depth = min(value[DEPTH], float(state.counter[MAX_OUTSTANDING]))
+    depth = min(value[SHARED_DEPTH], 2.0 * used_depth)
+    value[SHARED_DEPTH] = max(1.0, depth * value[RIVALS_SLACK] ** _GAIN)
+    return value[SHARED_DEPTH]
 
 
 @part

@@ -27,6 +27,7 @@ from penstock.kernels.compiler import addresses, machine_code
 from penstock.qos.credit_stage import MIN_BYTES_PER_S, set_cap, set_grant
 from penstock.qos.interface import (
     ApplicationUse,
+    Credit,
     Guarantees,
     QosScheduler,
     Request,
@@ -36,9 +37,9 @@ from penstock.qos.interface import (
 from penstock.qos.remote_service import ReportedService, check_layout
 from penstock.qos.state import (
     APPLICATIONS,
+    BLOCKED,
     DEPTH,
     FREE,
-    HELD,
     LEASE_ENDS_S,
     OTHERS_BYTES_PER_S,
     OUTSTANDING,
@@ -49,6 +50,7 @@ from penstock.qos.state import (
     USES_LAYOUT,
     WAITING,
     WAKE_S,
+    WINDOW_S,
     larger_state,
     new_state,
     wake_s,
@@ -248,16 +250,15 @@ class KernelScheduler(QosScheduler):
 
     # --- Credit and caps --------------------------------------------------------------
 
-    def set_rates(self, rates: Mapping[str, float], lease_s: float, now: float) -> None:
-        """Replace all granted rates (bytes/s); they hold for `lease_s` seconds.
-
-        Who gets rates shares the storage with other mounts.
-        """
-        self.columns.value[LEASE_ENDS_S] = now + lease_s if rates else inf
-        if rates:
-            self.share_storage(now + lease_s)
-        self._replace(set_grant, self._grants, rates, now)
-        self._grants = dict(rates)
+    def set_credit(self, credit: Credit, lease_s: float, now: float) -> None:
+        """Replace the credit; it holds for `lease_s` seconds."""
+        self.columns.value[LEASE_ENDS_S] = now + lease_s if credit.rates else inf
+        if credit.is_shared:
+            self.share_storage(now + lease_s, credit.slack)
+        self._replace(set_grant, self._grants, credit.rates, now)
+        self._grants = dict(credit.rates)
+        for name, index in self._indexes.items():
+            self.columns.mount_part[index] = credit.parts.get(name, 1.0)
 
     def set_caps(self, caps: Mapping[str, float], now: float) -> None:
         """Replace what applications may draw at most (bytes/s)."""
@@ -293,9 +294,17 @@ class KernelScheduler(QosScheduler):
                 float(table.passed_bytes[i]),
                 float(table.done_bytes[i]),
                 busy_s,
-                0 if is_capped else table.held[i],
+                0 if is_capped else table.blocked[i],
+                self._slack(i, now),
             )
         return uses
+
+    def _slack(self, index: int, now: float) -> float:
+        """Return the slack factor of an application that has or had requests lately."""
+        table = self.columns
+        recent_s = 2 * table.value[WINDOW_S]
+        is_recent = now - table.slack_s[index] <= recent_s or table.present[index] > 0
+        return max(table.slack[index], 0.0) if is_recent else inf
 
     # --- Service on other servers -----------------------------------------------------
 
@@ -325,7 +334,7 @@ class KernelScheduler(QosScheduler):
     @property
     def waiting(self) -> int:
         """Number of queued requests, including those that wait for credit."""
-        return self.columns.counter[WAITING] + self.columns.counter[HELD]
+        return self.columns.counter[WAITING] + self.columns.counter[BLOCKED]
 
     @property
     def outstanding(self) -> int:

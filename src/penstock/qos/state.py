@@ -82,6 +82,8 @@ PACE_BUSY_S: Final = 24  # busy time at the present depth since the last pace
 RIVALS_UNTIL_S: Final = 25  # until when other nodes send to the same storage
 LEASE_ENDS_S: Final = 26  # until when granted rates hold; inf: there are none
 PASS_S: Final = 27  # when a request that waits for credit may pass; inf: none waits
+RIVALS_SLACK: Final = 28  # least slack factor of the applications of other nodes
+SHARED_DEPTH: Final = 29  # depth that their latency bounds allow; inf: any
 
 # Entries of `SchedulerState.counter`.
 APPLICATIONS: Final = 0  # rows in use
@@ -105,7 +107,7 @@ STRIDE: Final = 17  # one completion in so many is sampled
 PACE_LEVEL: Final = 18  # log2 of the present depth
 PACE_ANSWERS: Final = 19  # answers at the present depth since the last pace
 PACES: Final = 20  # paces measured
-HELD: Final = 21  # requests that wait for credit
+BLOCKED: Final = 21  # requests that wait for credit
 
 
 class SchedulerState(NamedTuple):
@@ -154,14 +156,16 @@ class SchedulerState(NamedTuple):
     """Credit that it has saved; below 0 it has drawn too much."""
     filled_s: Floats
     """Time at which `level_bytes` was computed (s)."""
-    held_first: Ints
+    blocked_first: Ints
     """First request of the list of those that wait for credit; -1: none."""
-    held_last: Ints
-    held: Ints
+    blocked_last: Ints
+    blocked: Ints
     """Requests that wait for credit."""
-    holding: Ints
+    blocked_set: Ints
     """Set of applications that have requests without credit."""
-    holding_place: Ints
+    blocked_place: Ints
+    mount_part: Floats
+    """Part of its service on this storage that is at this mount."""
     passed_bytes: Ints
     """Cost of its requests that have passed, minus refunds."""
     done_bytes: Ints
@@ -258,6 +262,10 @@ class SchedulerState(NamedTuple):
     """Its entries of `sample_s`."""
     sample_end: Ints
     """End of its entries of `sorted_s`."""
+    slack: Floats
+    """E_i of the last window with completions; inf: none yet."""
+    slack_s: Floats
+    """When that window ended."""
 
     # Samples of this window, working memory, and paces by level.
     sample_s: Floats
@@ -283,12 +291,13 @@ _BY_REQUEST: Final = (
 #: Columns whose entries are not 0 at first.
 _FIRST_VALUES: Final = {
     **dict.fromkeys(("first", "last", "late_first", "late_last"), -1),
-    **dict.fromkeys(("held_first", "held_last"), -1),
+    **dict.fromkeys(("blocked_first", "blocked_last"), -1),
     **dict.fromkeys(("promise_s", "busy_since_s", "completed_s", "favoured_s"), -inf),
     **dict.fromkeys(("trial_since_s", "pause_until_s"), -inf),
     **dict.fromkeys(("lower_level_s", "changed_s"), -inf),
-    **dict.fromkeys(("granted_rate", "cap_rate"), inf),
-    "layout_factor": 1,
+    **dict.fromkeys(("granted_rate", "cap_rate", "slack"), inf),
+    **dict.fromkeys(("layout_factor", "mount_part"), 1),
+    "slack_s": -inf,
 }
 
 
@@ -299,7 +308,7 @@ def new_state(
     import numpy as np  # noqa: PLC0415 - a mount without promises needs no NumPy
 
     sizes = dict.fromkeys(_BY_REQUEST, requests + 1)
-    sizes |= {"value": PASS_S + 1, "counter": HELD + 1, "partials": 64}
+    sizes |= {"value": SHARED_DEPTH + 1, "counter": BLOCKED + 1, "partials": 64}
     sizes |= dict.fromkeys(("pace_bytes_per_s", "pace_requests_per_s"), LEVELS)
     sizes |= dict.fromkeys(("sample_s", "sample_application", "sorted_s"), SAMPLE_LIMIT)
     limits = {"request_limit": requests, "application_limit": applications}
@@ -313,6 +322,7 @@ def new_state(
                 state[name][:] = _FIRST_VALUES[name]
     state["counter"][[FREE, STRIDE]] = (-1, 1)
     state["value"][[WAKE_S, HOLD_UNTIL_S, LEASE_ENDS_S, PASS_S]] = inf
+    state["value"][[RIVALS_SLACK, SHARED_DEPTH]] = inf
     state["value"][[DECIDED_S, RIVALS_UNTIL_S]] = -inf
     state["value"][CAPACITY_OVER_PROMISES] = 1.0
     return SchedulerState(**cast(Any, state))

@@ -77,12 +77,14 @@ from penstock.qos.feedback import (
     group_samples,
     join_window,
     record_decision,
+    record_slacks,
     record_time,
     window_statistics,
 )
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.promises import (
     count_remote_service,
+    has_rivals,
     push_request,
     record_completion,
 )
@@ -108,6 +110,7 @@ from penstock.qos.state import (
     MAX_OUTSTANDING,
     MOVED_BYTES,
     OUTSTANDING,
+    RIVALS_SLACK,
     RIVALS_UNTIL_S,
     SATURATED,
     SATURATED_CREDIT_S,
@@ -272,12 +275,16 @@ def _close_window(state: SchedulerState, now: float) -> None:
     length_s = value[WINDOW_S] + now - value[WINDOW_ENDS_S]
     past = window_statistics(state, now, length_s)
     state.counter[SATURATED] = past.busy_share > _SATURATED_SHARE
+    is_alone = not has_rivals(state, now)
     for i in range(state.counter[APPLICATIONS]):
         state.local_bytes[i] *= _DECAY
         state.remote_bytes[i] *= _DECAY
+        if is_alone:
+            state.mount_part[i] = 1.0
     update_total(state)
     if completed_requests(state) > 0:
         group_samples(state)
+        record_slacks(state, now)
         is_overloaded = value[DECIDED_DEPTH] == inf
         record_decision(state, decide_depth(state, past, is_overloaded))
         if state.counter[HOLDS]:
@@ -393,9 +400,10 @@ class TwoLevel(KernelScheduler):
         if self.columns.counter[HOLDS] and not self.columns.counter[USES_LAYOUT]:
             self._run(_record_service, index, now)
 
-    def share_storage(self, until_s: float) -> None:
+    def share_storage(self, until_s: float, slack: float = inf) -> None:
         """Count on requests of other nodes at the storage, until a time."""
         self.columns.value[RIVALS_UNTIL_S] = until_s
+        self.columns.value[RIVALS_SLACK] = slack
 
 
 def make(

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 from numpy.random import Generator
 
-from penstock.qos import CreditScheduler, QosScheduler
+from penstock.qos import Credit, CreditScheduler, QosScheduler
 from penstock.qos.credit import LEASE_S, PERIOD_S
 from penstock.qos.credit_storages import StorageCredits
 
@@ -113,14 +113,14 @@ class CreditMessages:
             return
         for storage in self._credits.storages:
             elsewhere = self._credits.served_elsewhere(storage)
-            for name, rates in self._credits.decide(storage, now).items():
-                self._send(now, self._delivery(name, rates, elsewhere, now))
+            for name, credit in self._credits.decide(storage, now).items():
+                self._send(now, self._delivery(name, credit, elsewhere, now))
         self._plan(now + PERIOD_S, self._decide)
 
     def _delivery(
         self,
         name: str,
-        rates: Mapping[str, float],
+        credit: Credit,
         elsewhere: Mapping[str, float],
         sent_s: float,
     ) -> Action:
@@ -128,7 +128,7 @@ class CreditMessages:
             if not _is_newer(self._newest_rates_s, name, sent_s):
                 return None
             member = self._members[name]
-            member.credit.set_rates(rates, LEASE_S, later)
+            member.credit.set_credit(credit, LEASE_S, later)
             if elsewhere:
                 member.scheduler.record_remote_service(CENTRAL, elsewhere, later)
             return name

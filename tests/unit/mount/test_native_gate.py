@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from penstock.mount.limits import DATA_KINDS, Limits
 from penstock.qos import (
     SCHEDULERS,
+    Credit,
     Kind,
     QosScheduler,
     Request,
@@ -114,7 +115,7 @@ def play(
 def new_scheduler(name: str) -> QosScheduler:
     """Return a scheduler whose "bulk" has little credit for the first half."""
     scheduler = get_scheduler(name).make(SLOS, START_S)
-    with_credit(scheduler).set_rates({"bulk": 0.3 * RATE}, LEASE_S, START_S)
+    with_credit(scheduler).set_credit(Credit({"bulk": 0.3 * RATE}), LEASE_S, START_S)
     return scheduler
 
 

@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.qos import ApplicationUse, CreditAllocator
+from penstock.qos import ApplicationUse, Credit, CreditAllocator
 from penstock.qos.credit import FLOOR, LEASE_S, PERIOD_S, weighted_shares
 
 WEIGHTS = st.dictionaries(
@@ -57,18 +58,18 @@ class Driver:
         self.weights = weights
         self.now = 0.0
         self.totals: dict[tuple[str, str], list[float]] = {}
-        self.rates: dict[str, dict[str, float]] = {}
+        self.credits: dict[str, Credit] = {}
 
     def run(
         self,
         drawn: dict[tuple[str, str], float],
         for_s: float,
-        held: str = "",
+        blocked: str = "",
         silent: str = "",
     ) -> None:
         """Report for a while; `drawn` is (mount, application) -> rate.
 
-        Credit holds up the applications in `held`; mounts in `silent` do not report.
+        Credit blocks the applications in `blocked`; mounts in `silent` do not report.
         """
         end_s = self.now + for_s
         while self.now < end_s:
@@ -80,13 +81,17 @@ class Driver:
             for mount in {mount for mount, _ in self.totals} - set(silent):
                 uses = {
                     name: ApplicationUse(
-                        total[0], total[0], total[1], int(name in held)
+                        total[0], total[0], total[1], int(name in blocked)
                     )
                     for (m, name), total in self.totals.items()
                     if m == mount
                 }
                 self.allocator.report(mount, self.weights, uses, self.now)
-            self.rates = self.allocator.decide(self.now)
+            self.credits = self.allocator.decide(self.now)
+
+    @property
+    def rates(self) -> dict[str, Mapping[str, float]]:
+        return {mount: credit.rates for mount, credit in self.credits.items()}
 
 
 def test_an_application_alone_has_no_limit() -> None:
@@ -153,7 +158,7 @@ def test_an_application_that_cannot_use_its_share_gives_it_away() -> None:
     """It always has requests and nobody else takes the storage, but it is slow."""
     driver = Driver({"a": 1e6, "b": 1e6})
     driver.run({("n", "b"): 8e6}, 2.0)
-    driver.run({("m", "a"): 1e6, ("n", "b"): 4e6}, 3.5, held="b")
+    driver.run({("m", "a"): 1e6, ("n", "b"): 4e6}, 3.5, blocked="b")
     assert driver.rates["n"].get("b", inf) > 5e6
 
 
@@ -179,9 +184,9 @@ def test_rates_grow_fast_while_credit_holds_everybody_up() -> None:
     driver = Driver({"a": 1e6, "b": 1e6})
     driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 2.0)
     assert driver.rates["m"]["a"] < 1.2e6
-    driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 0.3, held="ab")
+    driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 0.3, blocked="ab")
     assert driver.rates["m"]["a"] > 4e6
-    driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 0.1, held="a")
+    driver.run({("m", "a"): 1e6, ("n", "b"): 1e6}, 0.1, blocked="a")
     assert driver.rates["m"]["a"] < 1.2e6
 
 
@@ -195,8 +200,8 @@ def test_rates_grow_fast_beside_an_application_with_a_reserve() -> None:
     drawn = 1e6
     for _ in range(8):
         drawn *= 1.5
-        driver.run({("m", "a"): 1e6, ("n", "b"): drawn}, PERIOD_S, held="b")
-        driver.run({("n", "b"): drawn}, PERIOD_S, held="b")
+        driver.run({("m", "a"): 1e6, ("n", "b"): drawn}, PERIOD_S, blocked="b")
+        driver.run({("n", "b"): drawn}, PERIOD_S, blocked="b")
     assert driver.rates["n"]["b"] > 4 * drawn
 
 
@@ -210,9 +215,9 @@ def test_lost_reports_do_not_change_leads(lost: int) -> None:
             if mount == "m" or n % lost == 0:
                 use = ApplicationUse(rate * now, rate * now, now, 0)
                 allocator.report(mount, {"a": 1e6, "b": 1e6}, {name: use}, now)
-        rates = allocator.decide(now)
+        credits_ = allocator.decide(now)
     for mount, name in (("m", "a"), ("n", "b")):
-        assert rates[mount][name] == pytest.approx(1.1e6, rel=0.7)
+        assert credits_[mount].rates[name] == pytest.approx(1.1e6, rel=0.7)
 
 
 def test_two_applications_at_a_single_mount_have_rates_too() -> None:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from math import inf
 from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.qos import CreditScheduler, Request, get_scheduler
+from penstock.qos import Credit, CreditScheduler, Request, get_scheduler
 from penstock.qos.credit_front import CreditFront, with_credit
 from penstock.qos.scheduler import KernelScheduler
 
@@ -52,7 +53,7 @@ def decisions(scheduler: CreditScheduler, script: list[Step]) -> list[object]:
         request = Request("write", step.size_bytes, step.application, number)
         scheduler.arrive(request, now)
         at_storage += (sent := scheduler.dispatch(now))
-        scheduler.set_rates({"a": step.rate}, 0.5, now)
+        scheduler.set_credit(Credit({"a": step.rate}), 0.5, now)
         at_storage += (more := scheduler.dispatch(now))
         if step.completes and at_storage:
             done = at_storage.pop(0)
@@ -81,10 +82,11 @@ def test_the_scheduler_is_told_that_others_use_the_storage() -> None:
     told = []
 
     class Listener(type(get_scheduler(PLAIN).make({}, 0.0))):  # type: ignore[misc]
-        def share_storage(self, until_s: float) -> None:
-            told.append(until_s)
+        def share_storage(self, until_s: float, slack: float = inf) -> None:
+            told.append((until_s, slack))
 
     front = with_credit(Listener(1e30, 0))
-    front.set_rates({}, 1.0, 5.0)
-    front.set_rates({"a": 1e6}, 1.0, 5.0)
-    assert told == [6.0]
+    front.set_credit(Credit({}), 1.0, 5.0)
+    front.set_credit(Credit({"a": 1e6}), 1.0, 5.0)
+    front.set_credit(Credit({}, {"a": 1.0}, 0.5), 1.0, 7.0)
+    assert told == [(6.0, inf), (8.0, 0.5)]

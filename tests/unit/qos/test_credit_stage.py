@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.qos import CreditScheduler, Request, get_scheduler
+from penstock.qos import Credit, CreditScheduler, Request, get_scheduler
 from penstock.qos.credit_front import with_credit
 from penstock.qos.credit_stage import BURST_S
 from penstock.qos.interface import THINK_S
@@ -50,7 +50,7 @@ def test_without_rates_all_requests_pass() -> None:
 
 def test_an_application_draws_its_rate_and_others_pass() -> None:
     stage = new_stage()
-    stage.set_rates({"a": 1e6}, 100.0, 0.0)
+    stage.set_credit(Credit({"a": 1e6}), 100.0, 0.0)
     for _ in range(200):
         stage.arrive(write("a"), 0.0)
     stage.arrive(write("b"), 0.0)
@@ -62,7 +62,7 @@ def test_an_application_draws_its_rate_and_others_pass() -> None:
 
 def test_requests_of_one_application_keep_their_order() -> None:
     stage = new_stage()
-    stage.set_rates({"a": 1e6}, 100.0, 0.0)
+    stage.set_credit(Credit({"a": 1e6}), 100.0, 0.0)
     requests = [write("a", size) for size in (SIZE, 5000, 1 << 20, 1)]
     for request in requests:
         stage.arrive(request, 0.0)
@@ -71,7 +71,7 @@ def test_requests_of_one_application_keep_their_order() -> None:
 
 def test_a_large_request_passes_at_once_and_is_paid_for_afterwards() -> None:
     stage = new_stage()
-    stage.set_rates({"a": 1e6}, 100.0, 0.0)
+    stage.set_credit(Credit({"a": 1e6}), 100.0, 0.0)
     first, second = write("a", 2_000_000), write("a")
     stage.arrive(first, 0.0)
     stage.arrive(second, 0.0)
@@ -83,7 +83,7 @@ def test_a_large_request_passes_at_once_and_is_paid_for_afterwards() -> None:
 
 def test_at_the_end_of_the_lease_all_requests_pass() -> None:
     stage = new_stage()
-    stage.set_rates({"a": 1.0}, 0.5, 0.0)
+    stage.set_credit(Credit({"a": 1.0}), 0.5, 0.0)
     for _ in range(3):
         stage.arrive(write(), 0.0)
     assert len(stage.dispatch(0.0)) == 1
@@ -95,7 +95,7 @@ def test_at_the_end_of_the_lease_all_requests_pass() -> None:
 @pytest.mark.parametrize("rate", [0.0, -1.0, 1e-300])
 def test_no_rate_holds_a_request_longer_than_the_lease(rate: float) -> None:
     stage = new_stage()
-    stage.set_rates({"a": rate}, 1.0, 0.0)
+    stage.set_credit(Credit({"a": rate}), 1.0, 0.0)
     stage.arrive(write(), 0.0)
     stage.arrive(write(), 0.0)
     assert len(send_until(stage, 1.0)) == 2
@@ -103,21 +103,21 @@ def test_no_rate_holds_a_request_longer_than_the_lease(rate: float) -> None:
 
 def test_a_rate_that_is_not_renewed_ends() -> None:
     stage = new_stage()
-    stage.set_rates({"a": 1.0}, 1.0, 0.0)
+    stage.set_credit(Credit({"a": 1.0}), 1.0, 0.0)
     stage.arrive(write(), 0.0)
     stage.arrive(write(), 0.0)
     assert len(stage.dispatch(0.0)) == 1
-    stage.set_rates({"b": 1.0}, 1.0, 0.1)
+    stage.set_credit(Credit({"b": 1.0}), 1.0, 0.1)
     assert len(stage.dispatch(0.1)) == 1
 
 
 def test_a_new_rate_does_not_forgive_what_was_overdrawn() -> None:
     stage = new_stage()
-    stage.set_rates({"a": 1e6}, 100.0, 0.0)
+    stage.set_credit(Credit({"a": 1e6}), 100.0, 0.0)
     stage.arrive(write("a", 1_000_000), 0.0)
     stage.dispatch(0.0)
     for n in range(1, 10):
-        stage.set_rates({"a": 1e6}, 100.0, n / 10)
+        stage.set_credit(Credit({"a": 1e6}), 100.0, n / 10)
         stage.arrive(write("a"), n / 10)
         assert stage.dispatch(n / 10) == []
     assert len(stage.dispatch(1.0)) == 1
@@ -125,7 +125,7 @@ def test_a_new_rate_does_not_forgive_what_was_overdrawn() -> None:
 
 def test_unused_bytes_are_given_back() -> None:
     stage = new_stage()
-    stage.set_rates({"a": 1e6}, 100.0, 0.0)
+    stage.set_credit(Credit({"a": 1e6}), 100.0, 0.0)
     request = write("a", 1_000_000)
     stage.arrive(request, 0.0)
     stage.dispatch(0.0)
@@ -136,16 +136,16 @@ def test_unused_bytes_are_given_back() -> None:
     assert len(stage.dispatch(0.005)) == 1
 
 
-def test_use_tells_what_is_sent_done_busy_and_held() -> None:
+def test_use_tells_what_is_sent_done_busy_and_blocked() -> None:
     stage = new_stage()
     assert stage.use(0.0) == {}
-    stage.set_rates({"a": 1e6}, 100.0, 0.0)
+    stage.set_credit(Credit({"a": 1e6}), 100.0, 0.0)
     first = write()
     stage.arrive(first, 1.0)
     stage.arrive(write(), 1.0)
     assert stage.dispatch(1.0) == [first]
     use = stage.use(1.01)["a"]
-    assert (use.sent_bytes, use.done_bytes, use.held) == (SIZE, 0.0, 1)
+    assert (use.sent_bytes, use.done_bytes, use.blocked) == (SIZE, 0.0, 1)
     assert use.busy_s == pytest.approx(0.01)
 
 
@@ -173,7 +173,7 @@ def test_every_request_is_sent_once(
     now, sent, requests = 0.0, [], []
     for application, size_bytes, pause_s in arrivals:
         now += pause_s
-        stage.set_rates({"a": rate}, 1.0, now)
+        stage.set_credit(Credit({"a": rate}), 1.0, now)
         requests.append(write(application, size_bytes))
         stage.arrive(requests[-1], now)
         sent += stage.dispatch(now)
@@ -186,9 +186,9 @@ def test_rates_tell_the_scheduler_that_others_use_the_storage() -> None:
     scheduler = get_scheduler("two-level").make({}, 0.0)
     assert isinstance(scheduler, TwoLevel)
     stage = with_credit(scheduler)
-    stage.set_rates({}, 1.0, 5.0)
+    stage.set_credit(Credit({}), 1.0, 5.0)
     assert scheduler.columns.value[RIVALS_UNTIL_S] == -inf
-    stage.set_rates({"a": 1e6}, 1.0, 5.0)
+    stage.set_credit(Credit({"a": 1e6}), 1.0, 5.0)
     assert scheduler.columns.value[RIVALS_UNTIL_S] == 6.0
 
 
@@ -205,7 +205,7 @@ def test_a_cap_limits_an_application_without_a_lease() -> None:
 def test_the_lower_of_grant_and_cap_counts(granted: float, cap: float) -> None:
     stage = new_stage()
     stage.set_caps({"a": cap}, 0.0)
-    stage.set_rates({"a": granted}, 100.0, 0.0)
+    stage.set_credit(Credit({"a": granted}), 100.0, 0.0)
     for _ in range(200):
         stage.arrive(write("a"), 0.0)
     drawn_bytes = sum(r.cost_bytes for _, r in send_until(stage, 5.0))
@@ -215,7 +215,7 @@ def test_the_lower_of_grant_and_cap_counts(granted: float, cap: float) -> None:
 def test_a_cap_goes_on_when_the_lease_ends_and_ends_when_it_is_removed() -> None:
     stage = new_stage()
     stage.set_caps({"a": 2 * SIZE}, 0.0)
-    stage.set_rates({"a": 1.0}, 1.0, 0.0)
+    stage.set_credit(Credit({"a": 1.0}), 1.0, 0.0)
     for _ in range(9):
         stage.arrive(write(), 0.0)
     assert len(stage.dispatch(0.0)) == 1
@@ -227,9 +227,9 @@ def test_a_cap_goes_on_when_the_lease_ends_and_ends_when_it_is_removed() -> None
 def test_who_is_held_by_its_cap_does_not_wait_for_credit() -> None:
     stage = new_stage()
     stage.set_caps({"a": 1e5}, 0.0)
-    stage.set_rates({"a": 1e6, "b": 1e6}, 1.0, 0.0)
+    stage.set_credit(Credit({"a": 1e6, "b": 1e6}), 1.0, 0.0)
     for name in "aabb":
         stage.arrive(write(name), 0.0)
     stage.dispatch(0.0)
-    held = {name: use.held for name, use in stage.use(0.0).items()}
-    assert held == {"a": 0, "b": 1}
+    blocked = {name: use.blocked for name, use in stage.use(0.0).items()}
+    assert blocked == {"a": 0, "b": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.qos import ApplicationUse
+from penstock.qos import ApplicationUse, Credit
 from penstock.qos.credit import PERIOD_S
 from penstock.qos.credit_storages import StorageCredits
 
@@ -45,13 +45,13 @@ def test_an_application_with_service_elsewhere_yields() -> None:
         for storage, names in (("x", "ab"), ("y", "a")):
             uses = dict.fromkeys(names, total)
             shared.report(storage, f"m{storage}", WEIGHTS, uses, now)
-            rates = shared.decide(storage, now)
+            credits_ = shared.decide(storage, now)
             if storage == "x":
-                on_x = rates["mx"]
+                on_x = credits_["mx"].rates
     assert on_x["a"] < 0.5e6
     assert on_x["b"] > 1e6
     assert sum(on_x.values()) >= 1.9e6
-    assert shared.decide("y", now) == {"my": {}}
+    assert shared.decide("y", now) == {"my": Credit()}
 
 
 @pytest.mark.parametrize("sent_bytes", [float("nan"), float("inf")])

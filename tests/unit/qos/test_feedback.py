@@ -57,6 +57,7 @@ def state_with(classes: dict[str, ClassStatistics]) -> SchedulerState:
         for _ in range(statistics.count):
             record(state, i, statistics.time_s, statistics.wait_s)
     interpreted(feedback.group_samples)(state)
+    interpreted(feedback.record_slacks)(state, 1.0)
     return state
 
 

@@ -4,13 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 from typing import NamedTuple
 
 import pytest
 
 from penstock.kernels import interpreted, memory
 from penstock.qos import saturation as kernels
-from penstock.qos.state import new_state
+from penstock.qos.state import (
+    DEPTH,
+    MAX_OUTSTANDING,
+    RIVALS_SLACK,
+    SHARED_DEPTH,
+    new_state,
+)
 
 
 class Pace(NamedTuple):
@@ -99,3 +106,50 @@ def test_a_change_of_the_depth_starts_a_new_pace() -> None:
     search.record(2.0, 8e6, 8, 1.0)
     search.record(1.0, 8e6, 8, 1.0)
     assert search.capacity_bytes_per_s() == 0.0
+
+
+# --- Several mounts in front of one storage -------------------------------------------
+
+
+def shared_depths(
+    slack_of: Callable[[float], float], first: tuple[float, ...], delay: int
+) -> list[float]:
+    """Return the sum of the depths of several mounts, window by window.
+
+    Every mount knows the slack factor at the sum of `delay` windows ago.
+    """
+    states = [memory(new_state()) for _ in first]
+    depths, totals = list(first), [sum(first)] * (delay + 1)
+    for _ in range(60):
+        slack = slack_of(totals[-1 - delay])
+        for k, state in enumerate(states):
+            state.value[DEPTH] = depths[k]
+            state.counter[MAX_OUTSTANDING] = int(depths[k])
+            state.value[RIVALS_SLACK] = slack
+            depths[k] = interpreted(kernels.shared_depth)(state)
+        totals.append(sum(depths))
+    return totals
+
+
+@pytest.mark.parametrize("delay", [0, 1, 2])
+@pytest.mark.parametrize("first", [(1.0, 1.0), (64.0, 64.0), (256.0, 2.0, 2.0)])
+def test_the_depths_of_mounts_converge_to_the_latency_bound(
+    first: tuple[float, ...], delay: int
+) -> None:
+    """T = L x 20 ms and a bound of 0.8 s: 40 requests at the storage."""
+    totals = shared_depths(lambda total: 0.8 / (0.02 * total), first, delay)
+    assert totals[-1] == pytest.approx(40.0, rel=0.05)
+    assert max(totals[20:]) < 50.0
+    assert min(totals[20:]) > 30.0
+
+
+def test_a_bound_that_cannot_be_kept_leaves_every_mount_one_request() -> None:
+    totals = shared_depths(lambda _: 0.0, (32.0, 8.0), 1)
+    assert totals[-1] == 2.0
+
+
+def test_the_depth_is_free_when_nobody_else_has_a_bound() -> None:
+    state = memory(new_state())
+    state.value[SHARED_DEPTH] = 1.0
+    assert interpreted(kernels.shared_depth)(state) == inf
+    assert state.value[SHARED_DEPTH] == inf

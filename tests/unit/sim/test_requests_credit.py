@@ -18,7 +18,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from numpy.random import Generator
 
-from penstock.qos import CreditScheduler, QosScheduler, Slo
+from penstock.qos import CreditScheduler, QosScheduler, Slo, percentile
 from penstock.qos.credit import LEASE_S, PERIOD_S
 from penstock.sim.requests import Exchange, RequestRun, simulate_requests
 from penstock.sim.requests_credit import (
@@ -167,7 +167,7 @@ def test_messages_that_were_overtaken_are_dropped() -> None:
     order = count()
     credit = Mock(spec=CreditScheduler)
     credit.use.return_value = {}
-    credit.set_rates.side_effect = lambda rates, lease_s, now: arrived.append(
+    credit.set_credit.side_effect = lambda granted, lease_s, now: arrived.append(
         round(now / PERIOD_S)
     )
     random = Mock(spec=Generator)
@@ -260,3 +260,56 @@ def test_one_process_at_one_of_four_servers_beside_many_at_all(
     for name, slo in slos.items():
         assert rate(run, name) >= 0.97 * slo.throughput_bytes_per_s
     assert rate(run, "one") + rate(run, "many") >= 0.97 * CAPACITY
+
+
+# --- Latency bounds across nodes ------------------------------------------------------
+
+#: A chunk server of the cluster benchmark that needs four requests at once.
+DEEP_SERVER = ServerSpec(3.3e6, curve=((1.0, 0.5), (2.0, 0.75), (4.0, 1.0)))
+BOUND_S = 0.05
+READER_SLOS = {"reader": Slo(16.5e3, BOUND_S), "writers": Slo(0.7 * 3.3e6, 2.0)}
+
+
+def reader_beside_writers(exchange: Exchange) -> RequestRun:
+    """One reader of 4 KiB on a node, and 4 writers of 64 KiB on each of two others."""
+    reader = replace(steady("reader", 16.5e3, UNTIL_S, processes=1, size=4096), node=0)
+    writers = [flood("writers", 4, node) for node in (1, 2)]
+    clients = [reader, *writers]
+    return simulate(clients, READER_SLOS, exchange, server=DEEP_SERVER)
+
+
+def reader_p95_s(run: RequestRun, since_s: float, until_s: float) -> float:
+    counted = run.requests_of("reader")
+    counted &= (run.answered_s > since_s) & (run.answered_s <= until_s)
+    return percentile(list(run.answered_s[counted] - run.issued_s[counted]))
+
+
+def test_a_bound_holds_against_the_writers_of_other_nodes() -> None:
+    """The mounts of the writers learn that the reader misses its bound.
+
+    With the two requests at once that the bound allows, the storage does 75 % of its
+    capacity: what the writers lose is beyond their promise.
+    """
+    exchange = Exchange(credit=True, max_delay_s=0.02, loss_share=0.05)
+    run = reader_beside_writers(exchange)
+    assert reader_p95_s(run, WARM_S, UNTIL_S) <= BOUND_S
+    assert rate(run, "reader") >= 0.97 * 16.5e3
+    assert rate(run, "writers") >= 0.97 * 0.7 * 3.3e6
+
+
+def test_without_the_controller_a_bound_is_missed_and_nobody_is_slowed_down() -> None:
+    """After a lease the writers use the whole storage again."""
+    exchange = Exchange(credit=True, max_delay_s=0.02, silent_s={CENTRAL: 20.0})
+    run = reader_beside_writers(exchange)
+    assert reader_p95_s(run, WARM_S, 20.0) <= BOUND_S
+    assert reader_p95_s(run, 25.0, UNTIL_S) > 2 * BOUND_S
+    assert rate(run, "writers", 20.0 + 3 * LEASE_S) >= 0.97 * 3.3e6
+
+
+def test_a_reader_that_dies_slows_nobody_down_after_a_lease() -> None:
+    exchange = Exchange(credit=True, max_delay_s=0.02, silent_s={"0": 20.0})
+    reader = replace(steady("reader", 16.5e3, 20.0, processes=1, size=4096), node=0)
+    writers = [flood("writers", 4, node) for node in (1, 2)]
+    clients = [reader, *writers]
+    run = simulate(clients, READER_SLOS, exchange, server=DEEP_SERVER)
+    assert rate(run, "writers", 20.0 + 3 * LEASE_S) >= 0.97 * 3.3e6

@@ -95,6 +95,14 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="advice, slo --cluster: a short run of a few scenes, without goals",
     )
+    parser.add_argument(
+        "--scenes",
+        nargs="+",
+        default=[],
+        metavar="TEXT",
+        help="slo --cluster: only the scenes whose names contain one of these texts, "
+        'e.g. reader "3 : 1"',
+    )
     add_json_option(parser)
 
 
@@ -118,6 +126,7 @@ def main(arguments: argparse.Namespace) -> int:
         bandwidth_bytes_per_s=_bandwidth(arguments),
         cluster=arguments.cluster,
         quick=arguments.quick,
+        scenes=tuple(arguments.scenes),
         provenance=provenance(rounds=arguments.rounds or ROUNDS),
     )
     results: dict[str, list[Measurement]] = {}
@@ -154,6 +163,8 @@ def _check_effects(arguments: argparse.Namespace) -> None:
     if arguments.quick and not (arguments.cluster or "advice" in arguments.names):
         remedy = "use it with advice or --cluster"
         raise InputError("--quick has no effect", remedy=remedy)
+    if arguments.scenes and not arguments.cluster:
+        raise InputError("--scenes has no effect", remedy="use it with --cluster")
     if arguments.cluster and arguments.names == ["slo"]:
         exclude(arguments, ("rounds",), "--cluster", "leave it out")
     for option in ("folder", "storage"):

@@ -78,7 +78,9 @@ class MountCredits:
             member.report, member.reported_s = report, now
         storage.promises = _agreed_promises(storage)
         uses = {
-            name: ApplicationUse(u.sent_bytes, u.done_bytes, u.busy_s, u.held)
+            name: ApplicationUse(
+                u.sent_bytes, u.done_bytes, u.busy_s, u.blocked, u.slack
+            )
             for name, u in report.uses.items()
             if name in storage.promises
         }
@@ -98,18 +100,20 @@ class MountCredits:
                 # Keep what was served: others count from totals that only grow.
                 continue
             elsewhere = self._credits.served_elsewhere(name)
-            for mount, rates in self._credits.decide(name, now).items():
+            for mount, credit in self._credits.decide(name, now).items():
                 member = storage.members[mount]
-                credit = MountCredit(
+                answer = MountCredit(
                     run=member.report.run,
                     controller=self._run,
                     number=self._number,
-                    rates=rates,
+                    rates=dict(credit.rates),
+                    parts=dict(credit.parts),
+                    slack=credit.slack,
                     lease_s=LEASE_S,
                     elsewhere=_since(elsewhere, member.elsewhere_before),
                     conflicts=_conflicts(member.report, storage.promises),
                 )
-                answers.append((mount, credit))
+                answers.append((mount, answer))
         return answers
 
     def _forget_silent(self, name: str, storage: _SharedStorage, now: float) -> None:

@@ -27,6 +27,7 @@ Rates, caps, limits and bandwidths are in bytes per second.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -682,7 +683,8 @@ class MountUse(msgspec.Struct, frozen=True, array_like=True):
     sent_bytes: Amount
     done_bytes: Amount
     busy_s: Amount
-    held: Count
+    blocked: Count
+    slack: Amount = inf
 
 
 class MountReport(Message):
@@ -714,6 +716,10 @@ class MountCredit(Message):
     """How long the rates hold."""
     elsewhere: dict[str, Amount]
     """Application -> bytes served by mounts of other storages since this one joined."""
+    parts: dict[str, Amount] = {}
+    """Application -> part of its service on this storage that is at this mount."""
+    slack: Amount = inf
+    """Least slack factor of all applications at other mounts of this storage."""
     conflicts: list[Text] = []
     """Promises of this mount that contradict those of other mounts, in words."""
 

@@ -49,11 +49,11 @@ _P95_ERROR: Final = 0.15
 
 def measure_cluster(settings: BenchSettings) -> Iterator[Measurement]:
     """Yield the capacity, then all measurements of each scene."""
-    check_requirements()
     scale = QUICK if settings.quick else FULL
-    by_name = {scene.name: scene for scene in scenes(scale)}
+    by_name = {scene.name: scene for scene in scenes(scale, settings.scenes)}
+    check_requirements()
     spec = ClusterSpec(SERVERS, NODES, _LINK, mount_options=_MOUNT_OPTIONS)
-    words = ["quick" if settings.quick else "full"]
+    words = ["quick" if settings.quick else "full", *settings.scenes]
     results: list[SceneResult] = []
     taken: list[Measurement] = []
     for line in run_module(spec, "penstock.bench.slo.cluster.nodes", words):

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Run the scenes on the nodes of a MooseFS cluster.
 
-``python -m penstock.bench.slo.cluster.nodes full|quick`` runs beside the cluster (see
-`penstock.bench.moosefs`). Every client node has a ``penstock mount`` for each chunk
-server that it uses, on top of the folder of its MooseFS mount whose files are there: so
-the scheduler of a mount counts the requests at one server. The processes of an
-application write files of their own: process n on chunk server n modulo the number of
-servers. Every scene is simulated when it is
-over, because simulating takes a processor that live processes need. Standard output has
-one line (JSON) per scene, see `SceneAnswers`.
+``python -m penstock.bench.slo.cluster.nodes full|quick [TEXT ...]`` runs beside the
+cluster (see `penstock.bench.moosefs`). Every client node has a ``penstock mount`` for
+each chunk server that it uses, on top of the folder of its MooseFS mount whose files
+are there: so the scheduler of a mount counts the requests at one server. The processes
+of an application write files of their own: process n on chunk server n modulo the
+number of servers. Every scene is simulated when it is over, because simulating takes a
+processor that live processes need. Standard output has one line (JSON) per scene, see
+`SceneAnswers`.
 """
 
 from __future__ import annotations
@@ -89,10 +89,10 @@ class SceneAnswers(msgspec.Struct):
 
 
 def main(words: Sequence[str]) -> None:
-    """Run all scenes, quick or full; print their answers."""
-    scale = QUICK if words == ["quick"] else FULL
+    """Run scenes; print their answers. Words: quick or full, texts of `scenes`."""
+    scale = QUICK if words[0] == "quick" else FULL
     with _controller():
-        _run_scenes(scenes(scale))
+        _run_scenes(scenes(scale, words[1:]))
 
 
 def _run_scenes(planned: Iterable[ClusterScene]) -> None:

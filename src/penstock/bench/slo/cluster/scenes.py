@@ -19,11 +19,12 @@ know nothing of each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from penstock.bench.slo.clients import Kind
+from penstock.errors import InputError
 
 __all__ = [
     "CAPACITY_SCENE",
@@ -175,10 +176,29 @@ CAPACITY_SCENE: Final = ClusterScene(
 )
 
 
-def scenes(scale: ClusterScale) -> Iterator[ClusterScene]:
-    """Yield the scenes of a run, beginning with the measurement of the capacity."""
+def scenes(scale: ClusterScale, texts: Sequence[str] = ()) -> list[ClusterScene]:
+    """Return the scenes of a run, beginning with the measurement of the capacity.
+
+    With `texts`, only the scenes whose names contain one of them. A text that is in no
+    name raises `InputError`.
+    """
     end_s = scale.warm_s + scale.capacity_s
-    yield replace(CAPACITY_SCENE, warm_s=scale.warm_s, end_s=end_s)
+    first = replace(CAPACITY_SCENE, warm_s=scale.warm_s, end_s=end_s)
+    planned = list(_all_scenes(scale))
+    for text in texts:
+        if not any(text in scene.name for scene in planned):
+            names = "; ".join(scene.name for scene in planned)
+            raise InputError(
+                f"{text!r} is in no name of a scene",
+                where="--scenes",
+                remedy=f"the scenes are: {names}",
+            )
+    chosen = [s for s in planned if not texts or any(text in s.name for text in texts)]
+    return [first, *chosen]
+
+
+def _all_scenes(scale: ClusterScale) -> Iterator[ClusterScene]:
+    """Yield the scenes after the measurement of the capacity."""
     yield _experiment(scale)
     yield replace(
         _reader(scale, spread=False),

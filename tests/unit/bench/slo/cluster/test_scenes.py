@@ -16,6 +16,7 @@ from penstock.bench.slo.cluster.scenes import (
     ClusterScene,
     scenes,
 )
+from penstock.errors import InputError
 from penstock.qos import get_scheduler
 
 ALL = {scene.name: scene for scene in scenes(FULL)}
@@ -29,6 +30,15 @@ def test_names_are_unique_and_the_capacity_is_measured_first() -> None:
     assert len(ALL) == len(list(scenes(FULL)))
     assert next(iter(ALL)) == CAPACITY_SCENE.name
     assert {scene.name for scene in scenes(QUICK)} <= set(ALL)
+
+
+def test_scenes_are_chosen_by_parts_of_their_names() -> None:
+    names = [scene.name for scene in scenes(FULL, ["reader", "3 : 1, 4"])]
+    assert names[0] == CAPACITY_SCENE.name
+    assert len(names) == 1 + 3 + 2
+    assert all("reader" in name or "3 : 1, 4" in name for name in names[1:])
+    with pytest.raises(InputError, match=r"'none' is in no name .*same node"):
+        scenes(FULL, ["reader", "none"])
 
 
 @pytest.mark.parametrize("scene", ALL.values(), ids=ALL)
