@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 #: Strategies that divide the storage targets.
-_DIVIDING: Final = ("3a", "3b", "combined")
+_DIVIDING: Final = ("3a", "3b", "combined", "auto")
 MODES: Final = ("control", "dry-run", "off")
 _LOG_FORMATS: Final = ("text", "json")
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")

@@ -27,8 +27,8 @@ the engine, times that differ by rounding errors only are one instant
 
 The files: `buffers_model` describes what is simulated, `buffers_state` what changes
 during a run, `buffers_queue` holds the requests that wait for a target,
-`buffers_regions` holds all targets, `buffers_sharing` shares one, `buffers_delta` makes
-delta-graphs.
+`buffers_regions` holds all targets, `buffers_sharing` shares one, `buffers_status` says
+what a strategy is shown, `buffers_delta` makes delta-graphs.
 
 The loop is not that of `penstock.sim.engine`, which knows all flows and their targets
 before it starts, and is compiled; here decisions make flows. A test checks that both
@@ -38,7 +38,6 @@ give the same numbers where nothing is staged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from math import inf, nextafter
 from typing import Final
@@ -53,12 +52,14 @@ from penstock.sim.buffers_regions import Regions, RegionSplitError
 from penstock.sim.buffers_setup import Setup
 from penstock.sim.buffers_sharing import Columns
 from penstock.sim.buffers_state import (
+    BufferedRun,
     PhaseTable,
     ProcessGroup,
     WriteRequest,
     WriterState,
     groups_of,
 )
+from penstock.sim.buffers_status import status_of
 from penstock.staging import (
     ApplicationStatus,
     Situation,
@@ -73,39 +74,6 @@ __all__ = ["BufferedRun", "WriteRequest", "simulate_buffers"]
 _ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
-class BufferedRun:
-    """Result of a simulation; tuples by writer."""
-
-    strategy: str
-    """Name of the strategy, with its parameters."""
-    phases: tuple[tuple[tuple[float, float], ...], ...] = field(repr=False)
-    """Begin and end of every I/O phase: from the first open to the last close (s)."""
-    requests: tuple[tuple[WriteRequest, ...], ...] = field(repr=False)
-    """Requests of each group of processes, in the order in which they were done."""
-    through: tuple[float, ...]
-    """Data written through (bytes)."""
-    drained: tuple[float, ...]
-    """Data staged and drained (bytes)."""
-    most_staged: tuple[float, ...]
-    """Most that the buffers held at a time (bytes)."""
-    lost: tuple[float, ...]
-    """Mean time that processes waited for I/O beyond what it takes alone (s)."""
-    carried: tuple[float, ...]
-    """Data written to each storage target (bytes); by target."""
-    end_s: float
-    """When the last writer ended (s)."""
-    decisions: int
-    """How often the strategy was asked."""
-    warnings: tuple[str, ...]
-    """Warnings of the strategy, each once."""
-
-    @property
-    def io_times(self) -> tuple[float, ...]:
-        """Time in I/O phases, from open to close, pauses included (s)."""
-        return tuple(sum(end - begin for begin, end in p) for p in self.phases)
-
-
 def simulate_buffers(
     storage: Storage,
     writers: Sequence[Writer],
@@ -114,6 +82,7 @@ def simulate_buffers(
     *,
     sharing: Policy | str | None = None,
     draining: Policy | str | None = None,
+    most_instants: float = inf,
 ) -> BufferedRun:
     """Run `writers` until all are done.
 
@@ -127,12 +96,14 @@ def simulate_buffers(
     draining
         The policy that shares the rest of a target among drains, for strategies whose
         drains only get what writers leave. Default: `sharing`.
+    most_instants
+        Highest number of instants to simulate.
 
     Raises
     ------
     InputError
         If there is no writer, two have the same name, a request does not fit into its
-        buffer, or the strategy cannot serve these writers.
+        buffer, the strategy cannot serve these writers, or `most_instants` are over.
     PolicyError
         If the strategy or a policy fails, breaks its contract or stops for ever.
     """
@@ -156,6 +127,7 @@ def simulate_buffers(
         buffer,
         shared,
         drained or shared,
+        most_instants,
     )
     regions = [tuple(range(storage.targets))]
     while True:
@@ -174,7 +146,9 @@ class _Simulation:
         self._timer_count = 0
         for app in self._apps:
             app.groups = groups_of(app)
+            app.resume()
             for group in app.groups:
+                group.work_ends_s = app.writer.start_s
                 self._set_timer(app.writer.start_s, group)
             if app.writer.opened_s is not None:
                 self._set_timer(app.writer.opened_s, None)
@@ -189,9 +163,11 @@ class _Simulation:
         self._staging = TargetQueue(-1)
         self._pending: list[ProcessGroup] = []
         self._orders: Sequence[StagingOrder] = ()
+        self._memory: object = None
+        """What the strategy has asked to keep."""
         self._is_changed = True
         self._wake = inf
-        self._decisions = 0
+        self._instants = self._decisions = 0
         self._warnings: dict[str, None] = {}
         self._phase_tables = [PhaseTable(w) for w in setup.writers]
         self._window = self._now, setup.horizon()
@@ -200,6 +176,7 @@ class _Simulation:
         # This is the main loop. One turn is one instant; the module's docstring gives
         # the order of what happens in it.
         while True:
+            self._count_instant()
             self._end_operations()
             self._end_work()
             if not self._running:
@@ -209,6 +186,11 @@ class _Simulation:
             self._advance(self._next_instant())
 
     # --- Time -------------------------------------------------------------------------
+
+    def _count_instant(self) -> None:
+        self._instants += 1
+        if self._instants > self._setup.most_instants:
+            raise InputError(f"more than {self._setup.most_instants:g} instants")
 
     def _set_timer(self, time: float, group: ProcessGroup | None) -> None:
         self._timer_count += 1
@@ -304,6 +286,7 @@ class _Simulation:
     def _complete_write(self, group: ProcessGroup, write: Operation) -> None:
         app = group.application
         group.write = None
+        app.written += write.volume
         if write.staged:
             group.undrained_bytes += write.volume
             app.undrained_bytes += write.volume
@@ -342,6 +325,7 @@ class _Simulation:
     def _next_step(self, group: ProcessGroup) -> None:
         """Move a group to its next step that takes time."""
         app = group.application
+        group.work_ends_s = inf
         while True:
             group.position += 1
             if group.position == len(group.steps):
@@ -359,7 +343,8 @@ class _Simulation:
                 if group.number == 0:
                     app.work_before += amount
                 if amount > 0:
-                    self._set_timer(self._now + amount, group)
+                    group.work_ends_s = self._now + amount
+                    self._set_timer(group.work_ends_s, group)
                     return
             elif group.has_staged:
                 group.is_syncing = True
@@ -391,8 +376,15 @@ class _Simulation:
         """Ask the strategy for its orders."""
         self._is_changed = False
         statuses = tuple(self._status(app) for app in self._apps)
-        situation = Situation(self._now, self._setup.storage.targets, statuses)
+        situation = Situation(
+            self._now,
+            self._setup.storage.targets,
+            statuses,
+            self._memory,
+            self._setup.forecast,
+        )
         plan = self._setup.strategy.decide(situation)
+        self._memory = plan.memory
         self._decisions += 1
         self._wake = plan.wake_s
         if plan.orders != self._orders:
@@ -410,27 +402,17 @@ class _Simulation:
                 app.targets = app.targets or self._orders[app.number].targets
 
     def _status(self, app: WriterState) -> ApplicationStatus:
-        writer = app.writer
-        phase = self._phase_tables[app.number].at(app.groups[0].position)
         is_full = self._is_limited and any(
             group.application is app and not self._fits(group)
             for group in self._pending
         )
-        return ApplicationStatus(
-            writer.name,
-            phase_began_s=app.phase_began,
-            phase_bytes=phase.volume,
-            processes=writer.processes,
-            nodes=writer.nodes,
+        return status_of(
+            app,
+            self._phase_tables[app.number],
+            self._now,
             targets=self._orders[app.number].targets if self._orders else (),
-            priority=writer.priority,
-            staged_bytes=app.staged(self._now),
-            is_blocked=app.syncing > 0 or is_full,
-            turn_began_s=app.turn_began,
-            turn_ended_s=app.turn_ended,
-            mean_request_bytes=phase.request,
-            mean_pause_s=phase.pause,
-            dedicated_bytes_per_s=self._setup.alone(writer),
+            is_full=is_full,
+            alone=self._setup.alone(app.writer),
         )
 
     def _begin_write(self, group: ProcessGroup) -> bool:
@@ -438,30 +420,34 @@ class _Simulation:
         order = self._orders[group.application.number]
         if self._must_flush(group, order):
             return False
-        if order.stage and self._buffer is None:
+        if order.stage and self._buffer is None and not group.is_committed:
             raise InputError(
                 f"strategy {self._setup.strategy.label} stages, and there is no buffer",
                 remedy="give buffers, or use none, 3a or 3b",
             )
         volume = group.pending_bytes
-        if not order.stage and not group.has_staged:
+        if group.is_committed or not (order.stage or group.has_staged):
             group.write = self._start(group, volume, order, drains=False)
             group.application.waiting += group.processes
         elif self._fits(group):
             self._begin_staging(group, volume)
         else:
             return False
-        group.pending_bytes = 0.0
+        group.pending_bytes, group.is_committed = 0.0, False
         return True
 
     def _must_flush(self, group: ProcessGroup, order: StagingOrder) -> bool:
         """Return True if an inline writer must empty its buffer before it goes on."""
+        if group.is_committed:
+            return False
         begun = group.drain is not None or not order.stage
         return self._setup.is_inline and order.drain and begun and group.has_staged
 
     def _targets_of(self, group: ProcessGroup, order: StagingOrder) -> tuple[int, ...]:
         """Return where a group writes: as ordered now, or when it opened its files."""
         app = group.application
+        if group.is_committed and group.write_targets:
+            return group.write_targets
         if app.writer.redirects:
             return order.targets
         group.targets = group.targets or app.targets or order.targets
@@ -475,6 +461,8 @@ class _Simulation:
         entry = group.application.number + (len(self._apps) if drains else 0)
         gain = self._setup.gain if drains else 1.0
         targets = self._targets_of(group, order)
+        if not drains:
+            group.write_targets = targets
         return self._regions.start(operation, targets, entry, gain)
 
     def _take_turn(self, app: WriterState, order: StagingOrder) -> None:

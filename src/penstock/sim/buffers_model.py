@@ -18,7 +18,7 @@ from typing import NamedTuple, Self
 from penstock.errors import InputError
 from penstock.model.platform import check_targets
 
-__all__ = ["Act", "Buffer", "Congestion", "Step", "Storage", "Writer"]
+__all__ = ["Act", "Buffer", "Congestion", "OpenPhase", "Step", "Storage", "Writer"]
 
 
 class Act(StrEnum):
@@ -162,6 +162,27 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenPhase:
+    """An I/O phase that has begun before the first step of its writer.
+
+    The steps of the writer are those that are left.
+    """
+
+    began_s: float
+    """When it began (s)."""
+    written_bytes: float = 0.0
+    """What was written before the start."""
+    staged_bytes: float = 0.0
+    """What the buffer of the writer holds at the start."""
+    is_writing: bool = False
+    """True if the first step is what is left of a request that goes to the storage,
+    whatever the strategy orders."""
+    targets: tuple[int, ...] = ()
+    """Where that request goes; if the writer does not redirect, where its files are.
+    None: as the strategy orders."""
+
+
+@dataclass(frozen=True, slots=True)
 class Writer:
     """An application that writes: its steps, in order, which all its processes do."""
 
@@ -186,6 +207,8 @@ class Writer:
     opened_s: float | None = None
     """When it opens its files (s), if before the first write. For partitions: a writer
     that does not redirect keeps the targets of this moment."""
+    open_phase: OpenPhase | None = None
+    """The I/O phase in which it is at the start; None: in none."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.start_s):

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 from penstock.policies.policy import Policy
 from penstock.sim.buffers_model import Act, Buffer, Storage, Writer
 from penstock.sim.buffers_sharing import TargetRules
-from penstock.staging import Strategy
+from penstock.staging import Forecast, Strategy
 
 __all__ = ["Setup"]
 
@@ -23,6 +24,16 @@ class Setup:
     buffer: Buffer | None
     sharing: Policy | None
     draining: Policy | None
+    most_instants: float = inf
+    """Highest number of instants to simulate."""
+
+    @property
+    def forecast(self) -> Forecast:
+        """What strategies may ask for: see `Situation.forecast`."""
+        # RATIONALE: a forecast is a simulation, and imports this module.
+        from penstock.sim.forecast import BufferForecast  # noqa: PLC0415
+
+        return BufferForecast(self.storage, self.buffer, self.sharing, self.draining)
 
     @property
     def is_inline(self) -> bool:

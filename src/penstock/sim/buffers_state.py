@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""State of a simulation with burst buffers: applications and groups of processes.
+"""State of a simulation with burst buffers, and its result.
 
 The main loop in `penstock.sim.buffers` changes it. Times in seconds, volumes in bytes.
 """
@@ -15,6 +15,7 @@ from penstock.sim.buffers_model import Act, Writer
 from penstock.sim.buffers_queue import Operation
 
 __all__ = [
+    "BufferedRun",
     "Phase",
     "PhaseTable",
     "ProcessGroup",
@@ -38,6 +39,39 @@ class WriteRequest:
     """True if it went to the buffer."""
     group: int = 0
     """Number of its node, or 0 if all processes run in step."""
+
+
+@dataclass(frozen=True, slots=True)
+class BufferedRun:
+    """Result of a simulation; tuples by writer."""
+
+    strategy: str
+    """Name of the strategy, with its parameters."""
+    phases: tuple[tuple[tuple[float, float], ...], ...] = field(repr=False)
+    """Begin and end of every I/O phase: from the first open to the last close (s)."""
+    requests: tuple[tuple[WriteRequest, ...], ...] = field(repr=False)
+    """Requests of each group of processes, in the order in which they were done."""
+    through: tuple[float, ...]
+    """Data written through (bytes)."""
+    drained: tuple[float, ...]
+    """Data staged and drained (bytes)."""
+    most_staged: tuple[float, ...]
+    """Most that the buffers held at a time (bytes)."""
+    lost: tuple[float, ...]
+    """Mean time that processes waited for I/O beyond what it takes alone (s)."""
+    carried: tuple[float, ...]
+    """Data written to each storage target (bytes); by target."""
+    end_s: float
+    """When the last writer ended (s)."""
+    decisions: int
+    """How often the strategy was asked."""
+    warnings: tuple[str, ...]
+    """Warnings of the strategy, each once."""
+
+    @property
+    def io_times(self) -> tuple[float, ...]:
+        """Time in I/O phases, from open to close, pauses included (s)."""
+        return tuple(sum(end - begin for begin, end in p) for p in self.phases)
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +102,12 @@ class ProcessGroup:
     in_phase: bool = False
     targets: tuple[int, ...] = ()
     """Targets of its open files, if it does not redirect."""
+    write_targets: tuple[int, ...] = ()
+    """Targets of its present or last request to the storage."""
+    is_committed: bool = False
+    """True if its next request goes to the storage, whatever the strategy orders."""
+    work_ends_s: float = inf
+    """When its present work ends (s); inf: it does not work."""
 
     @property
     def waits(self) -> bool:
@@ -120,6 +160,8 @@ class WriterState:
     """Time that those iterations take alone (s)."""
     lost: float = 0.0
     """Mean time that its processes waited for I/O beyond what it takes alone (s)."""
+    written: float = 0.0
+    """Data written in the present I/O phase, through or staged (bytes)."""
     through: float = 0.0
     """Data written through (bytes)."""
     drained: float = 0.0
@@ -156,7 +198,23 @@ class WriterState:
         self._closed[group.phase] += 1
         if self._closed[group.phase] == len(self.groups):
             self.phases.append((self._opened[group.phase], now))
-            self.targets = ()
+            self.targets, self.written = (), 0.0
+
+    def resume(self) -> None:
+        """Continue the I/O phase that has begun before the start, if there is one."""
+        phase = self.writer.open_phase
+        if phase is None:
+            return
+        part = 1.0 / len(self.groups)
+        for group in self.groups:
+            self.open(group, phase.began_s)
+            group.is_committed, group.write_targets = phase.is_writing, phase.targets
+            group.targets = () if self.writer.redirects else phase.targets
+            group.undrained_bytes = part * phase.staged_bytes
+            if phase.staged_bytes > 0:
+                self.holders[group] = None
+        self.undrained_bytes = phase.staged_bytes
+        self.written = phase.written_bytes
 
     def staged(self, now: float) -> float:
         """Return what its buffers hold (bytes)."""
@@ -206,7 +264,7 @@ class PhaseTable:
     def __init__(self, writer: Writer) -> None:
         self._by_step: list[Phase] = []
         self.writes = 0
-        steps = list(writer.steps)
+        self._steps = steps = list(writer.steps)
         begin = 0
         for number, step in enumerate(steps, 1):
             if step.act is Act.CLOSE or number == len(steps):
@@ -223,6 +281,26 @@ class PhaseTable:
         phase = Phase(sum(writes), mean, work / max(count - 1, 1))
         self._by_step += [phase] * len(steps)
         self.writes += count
+
+    def work_after_phase(self, position: int) -> float:
+        """Return the work between the present or next phase and the one after it (s).
+
+        inf: none follows.
+        """
+        for number in range(max(position, 0), len(self._steps)):
+            if self._steps[number].act is Act.CLOSE:
+                return self.work_before_write(number)
+        return inf
+
+    def work_before_write(self, position: int) -> float:
+        """Return the work after a step until the next write (s); inf: none follows."""
+        work_s = 0.0
+        for act, amount in self._steps[position + 1 :]:
+            if act is Act.WRITE:
+                return work_s
+            if act is Act.WORK:
+                work_s += amount
+        return inf
 
     def at(self, position: int) -> Phase:
         """Return the phase to which a step belongs; the last one after the end."""

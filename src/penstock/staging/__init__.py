@@ -20,6 +20,7 @@ from typing import Final
 from penstock.registry import Registry, TableRow
 from penstock.staging.situation import (
     ApplicationStatus,
+    Forecast,
     Situation,
     StagingOrder,
     StagingPlan,
@@ -30,6 +31,7 @@ __all__ = [
     "STRATEGIES",
     "STRATEGY_REGISTRY",
     "ApplicationStatus",
+    "Forecast",
     "Situation",
     "StagingOrder",
     "StagingPlan",
@@ -81,6 +83,11 @@ STRATEGIES: Final[dict[str, TableRow]] = {
     "controlled": TableRow(
         "controlled",
         "Stage behind the first to arrive; drain into the bandwidth that is left.",
+        "beyond the papers",
+    ),
+    "auto": TableRow(
+        "auto",
+        "Simulate what comes next with none and 1a to 3b, and follow the best.",
         "beyond the papers",
     ),
 }

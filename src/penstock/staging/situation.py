@@ -5,17 +5,27 @@ An application is *in its I/O phase* from the moment it opens its files until cl
 them has returned (burst-buffer coordination, section V-A). Data are *staged* while they
 are in its burst buffer and not on the storage. A *turn* is a time during which the
 application may drain without interruption. The program that runs the strategy (the
-simulator or the controller) notes when turns begin and end, and the targets of the last
-order: strategies have no memory.
+simulator or the controller) notes when turns begin and end, the targets of the last
+order, and the memory that a plan asks to keep: strategies themselves have no state.
+
+A strategy may ask what others would lead to: `Situation.forecast` simulates the next
+phases under any strategy. The program that runs the strategy provides it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import Protocol
 
-__all__ = ["ApplicationStatus", "Situation", "StagingOrder", "StagingPlan"]
+__all__ = [
+    "ApplicationStatus",
+    "Forecast",
+    "Situation",
+    "StagingOrder",
+    "StagingPlan",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +58,47 @@ class ApplicationStatus:
     """Mean time between its requests (s)."""
     dedicated_bytes_per_s: float = inf
     """Bandwidth that it draws when it is alone (bytes/s)."""
+    written_bytes: float = 0.0
+    """Data that it has written in its phase so far, staged data included (bytes)."""
+    under_way_bytes: float = 0.0
+    """What is left of a request that goes to the storage now: no order changes that
+    (bytes)."""
+    open_targets: tuple[int, ...] = ()
+    """Targets of the request under way; if it cannot redirect its files, of all its
+    open files."""
+    redirects: bool = True
+    """False if its open files stay on their targets."""
+    next_phase_s: float = inf
+    """When its next I/O phase is expected to begin (s); inf: not known."""
+    work_s: float = inf
+    """Expected time between two I/O phases (s); inf: not known."""
 
     @property
     def in_phase(self) -> bool:
         """True if it is in its I/O phase."""
         return self.phase_began_s < inf
+
+
+class Forecast(Protocol):
+    """Simulates what a strategy would lead to."""
+
+    @property
+    def can_stage(self) -> bool:
+        """True if there are buffers."""
+
+    def __call__(
+        self, situation: Situation, strategy: str, horizon_s: float
+    ) -> Mapping[str, float]:
+        """Return the slowdown of each application that writes.
+
+        That is the length of its phase, what is over included, divided by its
+        length alone; that of several phases is the sum of their lengths divided by the
+        sum alone. Simulated are the phases that go on, and those that are expected to
+        begin within `horizon_s` seconds, each until it ends.
+
+        Raises `InputError` if the strategy cannot serve the applications, or if the
+        simulation takes too many steps.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +110,10 @@ class Situation:
     target_count: int
     """Number of storage targets."""
     applications: tuple[ApplicationStatus, ...]
+    memory: object = None
+    """`StagingPlan.memory` of the last plan; None: there was no plan."""
+    forecast: Forecast | None = None
+    """None: too little is known of the storage."""
 
     def arrivals(self) -> list[int]:
         """Return the applications in their I/O phase by arrival (ties: by index)."""
@@ -99,3 +149,7 @@ class StagingPlan:
     """When to ask again if nothing that the strategy sees changes before (s)."""
     drains_in_background: bool = field(default=False, kw_only=True)
     """True if drains only get the bandwidth that writers leave."""
+    memory: object = field(default=None, kw_only=True)
+    """Shown to the strategy at its next decision."""
+    reason: str = field(default="", kw_only=True)
+    """Why this plan, in a sentence for users; names no application."""

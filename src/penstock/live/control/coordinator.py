@@ -354,7 +354,8 @@ class Coordinator:
             return inf
         try:
             applications = [job.application for job in self._jobs.values()]
-            orders = self._stager.decide(applications, now)
+            bandwidth = self._storages.first.bandwidth
+            orders = self._stager.decide(applications, now, bandwidth)
         except PenstockError as error:
             # The strategy failed: all jobs write through, and staged data is drained.
             orders = dict.fromkeys(self._jobs, NO_ORDER)
@@ -521,12 +522,11 @@ class Coordinator:
     def _view(
         self, reader: int | None, now: float, *, explains: bool = True
     ) -> StatusView:
-        mode = self.agent_config.mode
-        label = self._stager.strategy.label if self._stager else "none"
-        names = self._stager.target_names if self._stager else ()
-        return StatusView(
-            *(reader, mode, label, self._jobs, now, explains, names, self.unmoved)
-        )
+        mode, stager = self.agent_config.mode, self._stager
+        label = stager.strategy.label if stager else "none"
+        names, reason = (stager.target_names, stager.reason) if stager else ((), "")
+        facts = (reader, mode, label, self._jobs, now, explains, names, self.unmoved)
+        return StatusView(*facts, reason)
 
     def status(
         self, now: float, reader: int | None = None, *, explains: bool = True

@@ -225,7 +225,36 @@ class JobRecord:
             mean_request_bytes=self.requests.round_bytes,
             mean_pause_s=self.requests.pause_s,
             dedicated_bytes_per_s=self.controlled.cap,
+            written_bytes=self.phase_written_bytes,
+            redirects=False,
+            next_phase_s=self.next_phase_s,
+            work_s=self.usual_work_s,
         )
+
+    @property
+    def phase_written_bytes(self) -> float:
+        """Volume that its operation has written, staged data included; 0: none."""
+        moved_bytes = self.phases.moved_bytes + self.staged_bytes
+        return moved_bytes if self.phases.is_active else 0.0
+
+    @property
+    def next_phase_s(self) -> float:
+        """When its next operation is expected; inf: one is under way, or not known.
+
+        Expected is the usual work after the end of the last operation.
+        """
+        if self.phases.is_active or not self.past_operations:
+            return inf
+        return self.past_operations[-1].end_s + self.usual_work_s
+
+    @property
+    def usual_work_s(self) -> float:
+        """Mean time between two operations; inf: not known."""
+        controlled, volume_bytes = self.controlled, self.predictor.likely_bytes
+        if controlled.iterations == 0 or volume_bytes == 0.0:
+            return inf
+        iteration_s = controlled.iteration_time_s / controlled.iterations
+        return max(iteration_s - volume_bytes / self.full_rate, 0.0)
 
     @property
     def processes(self) -> int:

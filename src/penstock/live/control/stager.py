@@ -2,21 +2,22 @@
 """Staging, live: a strategy of burst-buffer coordination is asked about running jobs.
 
 Strategies are stateless. `Stager` keeps what they need of the past: when each job's
-turn to drain began and ended, and the targets that it was given last. The simulator
-does the same. Like the coordinator, which asks it, it has no clock and no I/O.
+turn to drain began and ended, the targets that it was given last, and the memory that
+a plan asks to keep. The simulator does the same. Like the coordinator, which asks it, it has no clock and no I/O.
 
 Times are in seconds, rates in bytes per second.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
 from penstock.staging import (
     ApplicationStatus,
+    Forecast,
     Situation,
     StagingOrder,
     StagingPlan,
@@ -46,6 +47,9 @@ class _JobPast:
     began_s: float = inf
     ended_s: float = -inf
     targets: tuple[int, ...] = ()
+    phase_began_s: float = inf
+    open_targets: tuple[int, ...] = ()
+    """`targets` when its phase began: its open files are there."""
 
 
 class Stager:
@@ -57,10 +61,16 @@ class Stager:
         Number of storage targets that can be assigned to jobs.
     names
         Their names, to be shown; by default their numbers.
+    forecast
+        Returns forecasts for a bandwidth of all targets; see `Situation.forecast`.
     """
 
     def __init__(
-        self, strategy: Strategy, targets: int = 1, names: Sequence[str] = ()
+        self,
+        strategy: Strategy,
+        targets: int = 1,
+        names: Sequence[str] = (),
+        forecast: Callable[[float], Forecast] | None = None,
     ) -> None:
         self.strategy = strategy
         self.targets = targets
@@ -71,32 +81,48 @@ class Stager:
         """True if drains get only the bandwidth that writers cannot use."""
         self.warnings: list[str] = []
         """Warnings of the strategy about its own plan."""
+        self.reason = ""
+        """Why the strategy has made its plan, in a sentence; "": it does not say."""
+        self._forecast = forecast
+        self._memory: object = None
         self._past: dict[str, _JobPast] = {}
 
     def decide(
-        self, applications: Sequence[ApplicationStatus], now: float
+        self,
+        applications: Sequence[ApplicationStatus],
+        now: float,
+        bandwidth: float | None = None,
     ) -> dict[str, StagingOrder]:
-        """Return the order of every job, by its key; update `wake` and the like."""
+        """Return the order of every job, by its key; update `wake` and the like.
+
+        `bandwidth` is that of all storage targets together; None: not known.
+        """
         # If the strategy fails, nothing of its previous plan holds any more.
-        self.wake, self.background, self.warnings = inf, False, []
+        self.wake, self.background, self.warnings, self.reason = inf, False, [], ""
         self._past = {
             job.name: self._past.get(job.name, _JobPast()) for job in applications
         }
         shown = tuple(self._with_past(job) for job in applications)
-        situation = Situation(now, self.targets, shown)
+        forecast = self._forecast(bandwidth) if self._forecast and bandwidth else None
+        situation = Situation(now, self.targets, shown, self._memory, forecast)
         plan = self.strategy.decide(situation)
         self.wake, self.background = plan.wake_s, plan.drains_in_background
+        self._memory, self.reason = plan.memory, plan.reason
         self.warnings = self.strategy.warnings(situation, plan)
         self._update_past(shown, plan, now)
         return {job.name: order for job, order in zip(shown, plan.orders, strict=True)}
 
     def _with_past(self, job: ApplicationStatus) -> ApplicationStatus:
         past = self._past[job.name]
+        if job.phase_began_s != past.phase_began_s:
+            past.phase_began_s = job.phase_began_s
+            past.open_targets = past.targets if job.in_phase else ()
         return replace(
             job,
             turn_began_s=past.began_s,
             turn_ended_s=past.ended_s,
             targets=past.targets,
+            open_targets=past.open_targets,
         )
 
     def _update_past(

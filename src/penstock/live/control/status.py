@@ -84,6 +84,8 @@ class StatusView:
     """Names of the storage targets that the strategy divides."""
     unmoved: Mapping[str, str] = field(default_factory=dict)
     """Job name -> why its folder is not on its storage targets."""
+    strategy_reason: str = ""
+    """Why the strategy has made its plan; "": it does not say."""
 
     def lines(self) -> list[JobStatus]:
         """Return the jobs that the reader may see."""
@@ -138,6 +140,8 @@ class StatusView:
             text += f" {self._explained_targets(record)}"
         if reason := self.unmoved.get(record.name):
             text += f" But its folder is not on these targets: {reason}."
+        if self.strategy_reason:
+            text += f" Strategy {self.strategy_reason}."
         return text
 
     def unmoved_jobs(self) -> list[str]:

@@ -225,7 +225,7 @@ def _control_loop(settings: Settings) -> ControlLoop:
         free_absorbed_writes=settings.absorbed_writes == "free",
     )
     partitioner = _partitioner(settings)
-    stager = _stager(settings.strategy, partitioner.names if partitioner else ())
+    stager = _stager(settings, partitioner.names if partitioner else ())
     placer = _placer(settings, partitioner.names) if partitioner else None
     # Open the file last: nothing after it can fail and leave it open.
     state = settings.state_file
@@ -254,13 +254,24 @@ def _control_loop(settings: Settings) -> ControlLoop:
     return control_loop
 
 
-def _stager(strategy: str, targets: tuple[str, ...]) -> Stager | None:
-    """Return the stager for a strategy; None if the strategy is "none"."""
-    if strategy == "none":
+def _stager(settings: Settings, targets: tuple[str, ...]) -> Stager | None:
+    """Return the stager for the strategy; None if the strategy is "none"."""
+    if settings.strategy == "none":
         return None
-    from penstock.staging import get_strategy  # noqa: PLC0415 - rarely used
+    from penstock.staging import STRATEGIES, get_strategy  # noqa: PLC0415 - rarely used
 
-    return Stager(get_strategy(strategy), len(targets) or 1, targets)
+    strategy, count = get_strategy(settings.strategy), len(targets) or 1
+    if strategy.name in STRATEGIES and strategy.name != "auto":
+        return Stager(strategy, count, targets)
+    from penstock.sim.forecast import live_forecast  # noqa: PLC0415 - NumPy
+
+    profile = settings.target_bandwidths[:count]
+    return Stager(
+        strategy,
+        count,
+        targets,
+        lambda bandwidth: live_forecast(bandwidth, count, profile),
+    )
 
 
 def _placer(settings: Settings, names: tuple[str, ...]) -> JobPlacer | None:
