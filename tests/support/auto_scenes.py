@@ -96,8 +96,6 @@ SCENES = {
         (_repeated("A", 20.0, 800.0, 4), _repeated("B", 23.0, 600.0, 4))
     ),
     "four that come back": AutoScene(
-        tuple(
-            _repeated(f"w{n}", 9.0 + 4.0 * n, 200.0 + 150.0 * n, 4) for n in range(4)
-        )
+        tuple(_repeated(f"w{n}", 9.0 + 4.0 * n, 200.0 + 150.0 * n, 4) for n in range(4))
     ),
 }

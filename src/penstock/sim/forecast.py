@@ -18,8 +18,9 @@ What is simulated
 
 Bounds
     All applications together have about `_REQUESTS` requests: more of them are merged
-    into larger ones, and phases beyond `_MOST_PHASES` are left out. A simulation that takes more than `_MOST_INSTANTS` steps is
-    refused. Both keep a forecast short, and the same on every machine.
+    into larger ones. Each has `_MOST_PHASES` phases at most. A simulation that takes
+    more than `_MOST_INSTANTS` steps is refused. These bounds keep a forecast short, and
+    the same on every machine.
 
 Times in seconds, volumes in bytes.
 """
@@ -39,7 +40,7 @@ from penstock.staging import ApplicationStatus, Situation
 __all__ = ["BufferForecast", "live_forecast"]
 
 #: Requests of all applications together, about.
-_REQUESTS: Final = 64
+_REQUESTS: Final = 32
 _MOST_INSTANTS: Final = 1000
 _MOST_PHASES: Final = 4
 #: Speed of a buffer that nobody has measured, divided by that of the storage.

@@ -11,7 +11,7 @@ Constraints
     2. If at most one application writes within ``horizon``, nothing is simulated:
        ``none``.
     3. ``none`` also if nothing can be simulated: the bandwidth is not known, or more
-       than 24 applications write. Bounds count applications and steps of simulations,
+       than 8 applications write. Bounds count applications and steps of simulations,
        never time: the same situation always gets the same plan.
     4. Strategies that stage are simulated only where there are buffers, those that
        divide the storage targets only where there are at least as many as applications.
@@ -63,7 +63,7 @@ _COMPARED: Final = {
     "partition": _PARTITION,
 }
 #: More applications that write are not simulated.
-_MOST_WRITERS: Final = 24
+_MOST_WRITERS: Final = 8
 #: Slowdowns are compared after rounding: equal ones must be equal on every machine.
 _DECIMALS: Final = 6
 

@@ -3,7 +3,8 @@
 
 Strategies are stateless. `Stager` keeps what they need of the past: when each job's
 turn to drain began and ended, the targets that it was given last, and the memory that
-a plan asks to keep. The simulator does the same. Like the coordinator, which asks it, it has no clock and no I/O.
+a plan asks to keep. The simulator does the same. Like the coordinator, which asks it,
+it has no clock and no I/O.
 
 Times are in seconds, rates in bytes per second.
 """
@@ -116,13 +117,14 @@ class Stager:
         past = self._past[job.name]
         if job.phase_began_s != past.phase_began_s:
             past.phase_began_s = job.phase_began_s
-            past.open_targets = past.targets if job.in_phase else ()
+            stays = job.in_phase and not job.redirects
+            past.open_targets = past.targets if stays else ()
         return replace(
             job,
             turn_began_s=past.began_s,
             turn_ended_s=past.ended_s,
             targets=past.targets,
-            open_targets=past.open_targets,
+            open_targets=job.open_targets or past.open_targets,
         )
 
     def _update_past(

@@ -4,10 +4,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import inf
 
 from penstock.live.control.stager import Stager
-from penstock.staging import ApplicationStatus, get_strategy
+from penstock.sim.forecast import live_forecast
+from penstock.staging import (
+    ApplicationStatus,
+    Situation,
+    StagingOrder,
+    StagingPlan,
+    Strategy,
+    get_strategy,
+)
 
 
 def _stager(name: str) -> Stager:
@@ -88,3 +97,30 @@ def test_without_staging_there_is_no_wake_up() -> None:
     )
     assert not any(order.stage for order in orders.values())
     assert stager.wake == inf
+
+
+def test_a_strategy_is_shown_its_memory_and_forecasts_of_the_bandwidth() -> None:
+    seen: list[Situation] = []
+
+    def coordinate(situation: Situation) -> StagingPlan:
+        seen.append(situation)
+        orders = [StagingOrder((0, 1))] * len(situation.applications)
+        return StagingPlan(orders, memory=len(seen), reason="because")
+
+    stager = Stager(
+        Strategy("own", "own", coordinate, {}),
+        2,
+        forecast=partial(live_forecast, targets=2),
+    )
+    job = ApplicationStatus("a", redirects=False)
+    stager.decide([job], 0.0)
+    assert stager.reason == "because"
+    stager.decide([replace(job, phase_began_s=1.0)], 1.0, 5e9)
+    first, second = seen
+    assert (first.memory, second.memory) == (None, 1)
+    # Without a bandwidth there is no forecast.
+    assert first.forecast is None
+    assert second.forecast == live_forecast(5e9, 2)
+    # Its files were opened on the targets of the order before.
+    assert first.applications[0].open_targets == ()
+    assert second.applications[0].open_targets == (0, 1)
