@@ -39,12 +39,13 @@ BENCHES: Final = {
     "fidelity-moosefs": "the same of programs without hints on a real MooseFS",
     "advice": "predicted gain of the advised policy against the measured gain",
     "delta": "interference factors under staging strategies, live and simulated",
+    "partition": "slowdowns on a real MooseFS under strategies and placements",
     "slo": "throughput and latency of applications at a mount, by scheduler",
 }
 #: Field of `BenchSettings` -> the benchmarks that use it.
 USERS_OF_OPTION: Final = {
-    "policies": ("fidelity", "fidelity-moosefs", "delta"),
-    "output": ("delta", "slo", "harmless"),
+    "policies": ("fidelity", "fidelity-moosefs", "delta", "partition"),
+    "output": ("delta", "slo", "harmless", "partition"),
     "storage": ("delta", "harmless"),
     "cluster": ("slo",),
 }

@@ -64,7 +64,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=OutputFolder,
         metavar="DIR",
-        help="folder for tables and plots of delta, harmless and slo",
+        help="folder for tables and plots of delta, harmless, partition and slo",
     )
     parser.add_argument(
         "--storage",
@@ -83,7 +83,8 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="NAME",
-        help="policies for fidelity, or strategies for delta (default: all)",
+        help="policies for fidelity, or strategies for delta and partition (default: "
+        "all)",
     )
     parser.add_argument(
         "--cluster",
@@ -93,7 +94,8 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="advice, slo --cluster: a short run of a few scenes, without goals",
+        help="advice, partition, slo --cluster: a short run of a few scenes, without "
+        "goals",
     )
     parser.add_argument(
         "--scenes",
@@ -160,8 +162,9 @@ def _check_effects(arguments: argparse.Namespace) -> None:
         if not set(users) & set(arguments.names):
             remedy = f"use it with {' or '.join(users)}"
             exclude(arguments, (option,), names, remedy)
-    if arguments.quick and not (arguments.cluster or "advice" in arguments.names):
-        remedy = "use it with advice or --cluster"
+    short = {"advice", "partition"} & set(arguments.names)
+    if arguments.quick and not (arguments.cluster or short):
+        remedy = "use it with advice, partition or --cluster"
         raise InputError("--quick has no effect", remedy=remedy)
     if arguments.scenes and not arguments.cluster:
         raise InputError("--scenes has no effect", remedy="use it with --cluster")

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: MIT
+"""Simulate a scene under a strategy or a placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from penstock.bench.partition.scenes import PLACEMENTS, TARGETS, PartitionApp
+from penstock.model import Application
+from penstock.placement import get_allocation, get_placement
+from penstock.placement.online import OnlinePlacement
+from penstock.sim.buffers import simulate_buffers
+from penstock.sim.buffers_delta import factors
+from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
+from penstock.staging import Situation, StagingOrder, StagingPlan, Strategy
+
+__all__ = ["placed_targets", "simulated_slowdowns", "writer_of"]
+
+#: Journals in memory are much faster than the storage.
+_BUFFER_SPEED: Final = 1000.0
+
+
+def writer_of(app: PartitionApp) -> Writer:
+    """Return an application as it is simulated.
+
+    Its files stay where it has opened them.
+    """
+    write, pause = Step(Act.WRITE, app.size_bytes), Step(Act.WORK, app.delay_s)
+    phase = (write, *(pause, write) * (app.requests - 1), Step(Act.CLOSE))
+    steps = (*phase, *(Step(Act.WORK, app.work_s), *phase) * (app.phases - 1))
+    return Writer(app.name, steps, start_s=app.start_s, redirects=False)
+
+
+def simulated_slowdowns(
+    apps: Sequence[PartitionApp], setting: str, profile: Sequence[float]
+) -> dict[str, float]:
+    """Return the slowdown of every application under a strategy or a placement.
+
+    `profile` is what an application draws alone on 1, 2, ... targets (bytes/s).
+    """
+    storage = Storage(profile[-1], TARGETS, tuple(profile))
+    writers = [writer_of(app) for app in apps]
+    alone = [simulate_buffers(storage, [writer]).io_times[0] for writer in writers]
+    strategy: Strategy | str = setting
+    if setting in PLACEMENTS:
+        strategy = _fixed(placed_targets(apps, setting, profile))
+    buffer = Buffer(_BUFFER_SPEED * storage.bandwidth)
+    run = simulate_buffers(storage, writers, strategy, buffer)
+    names = [app.name for app in apps]
+    return dict(zip(names, factors(run, alone), strict=True))
+
+
+def placed_targets(
+    apps: Sequence[PartitionApp], setting: str, profile: Sequence[float]
+) -> dict[str, tuple[int, ...]]:
+    """Return the targets that a placement gives to applications that join in order."""
+    allocation, _, placement = setting.partition("+")
+    online = OnlinePlacement(
+        TARGETS, 1, get_allocation(allocation), get_placement(placement)
+    )
+    given = {}
+    for app in apps:
+        phases = [("work", app.work_s), ("io", float(app.volume_bytes))]
+        known = Application.from_phases(app.name, 1, phases, profile=profile)
+        given[app.name] = online.arrive(known).targets
+    return given
+
+
+def _fixed(targets: Mapping[str, tuple[int, ...]]) -> Strategy:
+    """Return a strategy that gives every application its targets for the whole run."""
+
+    def coordinate(situation: Situation) -> StagingPlan:
+        names = [a.name for a in situation.applications]
+        return StagingPlan([StagingOrder(targets[name], drain=True) for name in names])
+
+    return Strategy("placed", "placed", coordinate, {})

@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: MIT
+"""Run the scenes on a MooseFS cluster.
+
+``python -m penstock.bench.partition.nodes full|quick SETTING...`` runs beside the
+cluster (see `penstock.bench.moosefs`). An application is a shell script that starts the
+program of ``microbenchmark.c`` once per I/O phase and sleeps in between. Its parts
+write files of their own, spread over the targets of its folder (driver
+``directories``; a target is the folder of one chunk server).
+
+First, the bandwidth of an application alone on 1, 2, ... targets is measured, and the
+time in I/O of every application alone, under a daemon: so the history knows volumes and
+work when placements need them. Standard output has one line (JSON) per measurement.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from penstock.bench.moosefs import (
+    FOLDER,
+    client_mount,
+    label_of,
+    prioritise_processes,
+)
+from penstock.bench.partition.scenes import (
+    PLACEMENTS,
+    TARGETS,
+    PartitionApp,
+    scenes,
+)
+from penstock.bench.testbed import (
+    TIMEOUT_S,
+    clean_environment,
+    high_priority,
+    running_daemon,
+)
+from penstock.errors import InputError
+from penstock.live.staging.drivers.directories import Directories
+from penstock.live.staging.rules import Staging
+from penstock.native.files import program_path
+
+__all__ = ["main", "script_of"]
+
+#: Files of a phase; two for each target, so that a target is never idle.
+_PARTS: Final = 8
+#: Settings that need the storage targets.
+_DIVIDING: Final = ("3a", "3b", "auto", *PLACEMENTS)
+_JOBS: Final = FOLDER / "jobs"
+_JOURNALS: Final = FOLDER / "journals"
+_NAMES: Final = tuple(label_of(number) for number in range(1, TARGETS + 1))
+#: Time from the start of the processes to the first phase (s).
+_START_S: Final = 3.0
+_POLL_S: Final = 0.02
+#: The daemon shares a little more than the storage has: the storage limits.
+_HEADROOM: Final = 1.05
+_PROBE: Final = PartitionApp("probe", 1, 8_000_000, 0.0, 0.0, 0.0, phases=1)
+
+
+def main(words: Sequence[str]) -> None:
+    """Run all scenes under every setting; print what was measured."""
+    quick, settings = words[0] == "quick", words[1:]
+    planned = scenes(quick=quick)
+    prioritise_processes()
+    Staging(_JOURNALS, always=False).prepare()
+    with high_priority():
+        profile = _profile(quick=quick)
+        _print(profile=profile)
+        apps = {app.name: app for scene in planned.values() for app in scene}
+        alone = _alone(list(apps.values()), profile)
+        _print(alone=alone)
+        for scene, members in planned.items():
+            for setting in settings:
+                io_s = _run_scene(members, setting, profile)
+                _print(scene=scene, setting=setting, io_s=io_s)
+
+
+def _print(**fields: object) -> None:
+    sys.stdout.write(json.dumps(fields) + "\n")
+    sys.stdout.flush()
+
+
+# --- Measurements ---------------------------------------------------------------------
+
+
+def _profile(*, quick: bool) -> list[float]:
+    """Return what a program draws alone on 1, 2, ... targets (bytes/s)."""
+    probe = replace(_PROBE, size_bytes=_PROBE.size_bytes // (4 if quick else 1))
+    rates = []
+    for count in range(1, TARGETS + 1):
+        _prepare([probe])
+        _assign(probe, _NAMES[:count])
+        io_s = _run([probe], [()])[probe.name]
+        rates.append(probe.volume_bytes / io_s)
+    return rates
+
+
+def _alone(apps: Sequence[PartitionApp], profile: Sequence[float]) -> dict[str, float]:
+    """Return the time in I/O of every application alone (s), all targets used.
+
+    They run under a daemon that does not hold them up, and remembers them.
+    """
+    io_s = {}
+    for app in apps:
+        only = replace(app, start_s=0.0)
+        with _controlled([only], "none", profile) as starters:
+            io_s |= _run([only], starters)
+    return io_s
+
+
+def _run_scene(
+    apps: Sequence[PartitionApp], setting: str, profile: Sequence[float]
+) -> dict[str, float]:
+    """Return the time in I/O of every application under a setting (s)."""
+    if setting == "none":
+        _prepare(apps)
+        return _run(apps, [()] * len(apps))
+    with _controlled(apps, setting, profile) as starters:
+        return _run(apps, starters)
+
+
+# --- Folders --------------------------------------------------------------------------
+
+
+def _prepare(apps: Sequence[PartitionApp], *, assigned: bool = True) -> None:
+    """Remove what former runs have left; make the folders of applications.
+
+    With `assigned`, they lead to all targets.
+    """
+    shutil.rmtree(_JOBS, ignore_errors=True)
+    for name in _NAMES:
+        for path in (client_mount() / name).iterdir():
+            path.unlink()
+    _JOBS.mkdir()
+    for app in apps if assigned else ():
+        _assign(app, _NAMES)
+
+
+def _assign(app: PartitionApp, names: Sequence[str]) -> None:
+    Directories(client_mount()).assign(_JOBS / app.name, names)
+
+
+def script_of(app: PartitionApp, start_ns: int, program: Path, folder: Path) -> str:
+    """Return the shell script of an application, which writes below `folder`."""
+    lines = ["#!/bin/sh", "set -e"]
+    for phase in range(app.phases):
+        paths = [
+            str(folder / str(part % TARGETS) / f"{app.name}-{phase}-{part}")
+            for part in range(_PARTS)
+        ]
+        begin = start_ns if phase == 0 else 0
+        facts = (begin, app.requests, app.size_bytes, round(app.delay_s * 1e9), _PARTS)
+        if phase > 0:
+            lines.append(f"sleep {app.work_s}")
+        lines.append(" ".join([str(program), *map(str, facts), *paths]))
+    return "\n".join(lines) + "\n"
+
+
+# --- Daemon and jobs ------------------------------------------------------------------
+
+
+@contextmanager
+def _controlled(
+    apps: Sequence[PartitionApp], setting: str, profile: Sequence[float]
+) -> Iterator[list[tuple[str, ...]]]:
+    """Run a daemon; yield the commands that start programs in the jobs.
+
+    An idle process in each job lets it join before the first phase, in the order of
+    the applications, and keeps its part of the targets.
+    """
+    _prepare(apps, assigned=setting not in _DIVIDING)
+    with tempfile.TemporaryDirectory(dir=FOLDER, prefix="s") as name, ExitStack() as on:
+        folder = Path(name) / "run"
+        daemon = on.enter_context(
+            running_daemon(folder, **_settings(setting, profile, len(apps)))
+        )
+        daemon.await_ready()
+        starters = [_starter(folder, app) for app in apps]
+        for app, starter in zip(apps, starters, strict=True):
+            on.enter_context(_idle_process(starter))
+            _wait_for(_JOBS / app.name / str(TARGETS - 1))
+        yield starters
+
+
+def _starter(folder: Path, app: PartitionApp) -> tuple[str, ...]:
+    """Return a command that starts a program in the job of an application."""
+    run = (sys.executable, "-m", "penstock", "run", f"--folder={folder}")
+    return *run, f"--job={app.name}", f"--hint-volume={app.volume_bytes} B", "--"
+
+
+def _settings(setting: str, profile: Sequence[float], count: int) -> dict[str, object]:
+    settings: dict[str, object] = {
+        "policy": "fair-share",
+        "bandwidth": f"{_HEADROOM * profile[-1]} B/s",
+        "prefixes": client_mount(),
+        "gap": "10 ms",
+        "state": FOLDER / "history.sqlite",
+    }
+    if setting in _DIVIDING:
+        settings["targets"] = f"directories:{client_mount()}:{','.join(_NAMES)}"
+        settings["job_folder"] = _JOBS / "{job}"
+    if setting in PLACEMENTS:
+        settings["placement"] = setting
+        settings["target_bandwidths"] = ",".join(f"{rate} B/s" for rate in profile)
+    else:
+        settings["strategy"] = (
+            f"3a:applications={count}" if setting == "3a" else setting
+        )
+    return settings
+
+
+@contextmanager
+def _idle_process(starter: Sequence[str]) -> Iterator[None]:
+    process = subprocess.Popen(  # noqa: S603 - our own program
+        [*starter, "sleep", "3600"], env=_environment()
+    )
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait(TIMEOUT_S)
+
+
+def _environment() -> Mapping[str, str]:
+    staging = Staging(_JOURNALS, always=False)
+    return clean_environment() | staging.environment()
+
+
+def _wait_for(path: Path) -> None:
+    """Wait until the daemon has given a job its targets."""
+    end_s = time.monotonic() + TIMEOUT_S
+    while not path.is_symlink():
+        if time.monotonic() > end_s:
+            raise InputError(f"nobody makes {path}")
+        time.sleep(_POLL_S)
+
+
+# --- Runs -----------------------------------------------------------------------------
+
+
+def _run(
+    apps: Sequence[PartitionApp], starters: Sequence[tuple[str, ...]]
+) -> dict[str, float]:
+    """Run applications at the same time; return the time of each in I/O phases (s)."""
+    zero = time.monotonic() + _START_S
+    started: list[subprocess.Popen[str]] = []
+    try:
+        for app, starter in zip(apps, starters, strict=True):
+            script = FOLDER / f"{app.name}.sh"
+            start_ns = round((zero + app.start_s) * 1e9)
+            program = program_path("microbenchmark")
+            script.write_text(script_of(app, start_ns, program, _JOBS / app.name))
+            started.append(_start([*starter, "sh", str(script)]))
+        pairs = zip(apps, started, strict=True)
+        return {app.name: _io_time(app, process) for app, process in pairs}
+    finally:
+        for process in started:
+            process.kill()
+            with suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=TIMEOUT_S)
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(  # noqa: S603 - our own program
+        command,
+        env=_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _io_time(app: PartitionApp, process: subprocess.Popen[str]) -> float:
+    """Wait for an application; return its time from open to close, all phases (s)."""
+    output, errors = process.communicate(timeout=TIMEOUT_S)
+    if process.returncode != 0:
+        reason = errors.strip().rpartition("\n")[2] or "it could not write"
+        raise InputError(f"application {app.name} failed: {reason}")
+    times = [int(word) for word in output.split()]
+    return sum(times[1::2]) * 1e-9 - sum(times[::2]) * 1e-9
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except InputError as failure:
+        sys.exit(str(failure))

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""The applications of the benchmark, and what they run under.
+
+Four applications write to four storage targets, which carry about 19 MB/s together:
+
+- *micro*: the microbenchmark of burst-buffer coordination, with pauses;
+- *cm1* and *lanl*: one checkpoint of CM1 and of LANL App1 in small, with as many
+  requests as the volumes of the paper have to one another (52 : 50), without pauses;
+- *ior*: a checkpoint as IOR writes it, in few large requests.
+
+Each has several I/O phases with work between them. Slowdown of an application: its time
+in I/O phases, divided by that alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+__all__ = [
+    "PLACEMENTS",
+    "STRATEGIES",
+    "TARGETS",
+    "PartitionApp",
+    "scenes",
+]
+
+TARGETS: Final = 4
+STRATEGIES: Final = ("none", "1a", "1b", "2a", "2b", "3a", "3b", "auto")
+#: Allocations and placements of target allocation. All targets for every application:
+#: the strategy none.
+PLACEMENTS: Final = (
+    "t-cpu+greedy-non-clairvoyant",
+    "static+greedy-non-clairvoyant",
+    "best-bandwidth+greedy-clairvoyant",
+)
+_QUICK_SHARE: Final = 0.25
+
+
+@dataclass(frozen=True)
+class PartitionApp:
+    """An application: phases of equal requests, with work between phases."""
+
+    name: str
+    requests: int
+    """Requests of a phase."""
+    size_bytes: int
+    """Bytes of a request."""
+    delay_s: float
+    """Pause between requests."""
+    start_s: float
+    """Begin of its first phase."""
+    work_s: float
+    """Work between two phases."""
+    phases: int = 2
+
+    @property
+    def volume_bytes(self) -> int:
+        """Bytes of a phase."""
+        return self.requests * self.size_bytes
+
+
+_MICRO: Final = PartitionApp("micro", 8, 4_000_000, 0.3, start_s=0.0, work_s=3.0)
+_CM1: Final = PartitionApp("cm1", 26, 1_000_000, 0.0, start_s=0.8, work_s=4.0)
+_LANL: Final = PartitionApp("lanl", 25, 1_000_000, 0.0, start_s=1.6, work_s=3.5)
+_IOR: Final = PartitionApp("ior", 2, 16_000_000, 0.0, start_s=1.2, work_s=4.5)
+
+
+def scenes(*, quick: bool) -> dict[str, tuple[PartitionApp, ...]]:
+    """Return the applications of each scene."""
+    if quick:
+        return {"two": (_shortened(_MICRO), _shortened(_IOR))}
+    return {"two": (_MICRO, _IOR), "four": (_MICRO, _CM1, _LANL, _IOR)}
+
+
+def _shortened(app: PartitionApp) -> PartitionApp:
+    requests = max(round(_QUICK_SHARE * app.requests), 1)
+    return replace(app, requests=requests, start_s=app.start_s / 2, work_s=0.5)
