@@ -212,9 +212,9 @@ def _settings(setting: str, profile: Sequence[float], count: int) -> dict[str, o
         settings["placement"] = setting
         settings["target_bandwidths"] = ",".join(f"{rate} B/s" for rate in profile)
     else:
-        settings["strategy"] = (
-            f"3a:applications={count}" if setting == "3a" else setting
-        )
+        settings["strategy"] = setting
+    if setting == "3a":
+        settings["strategy"] = f"3a:applications={count}"
     return settings
 
 

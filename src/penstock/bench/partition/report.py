@@ -105,13 +105,11 @@ def _without_goal(measurement: Measurement, settings: BenchSettings) -> Measurem
 
 
 def _difference(result: SettingResult) -> Measurement:
-    errors = [
-        abs(result.live[name] / result.simulated[name] - 1) for name in result.live
-    ]
-    parts = {}
+    parts, errors = {}, []
     for name, slowdown in result.live.items():
         parts[name] = slowdown
         parts[f"{name}:simulated"] = result.simulated[name]
+        errors.append(abs(slowdown / result.simulated[name] - 1.0))
     name = f"{result.scene}, {result.setting}: largest difference, live and simulated"
     return Measurement(name, max(errors), "", most=_ERROR, parts=parts)
 
