@@ -8,8 +8,8 @@ write files of their own, spread over the targets of its folder (driver
 ``directories``; a target is the folder of one chunk server).
 
 First, the bandwidth of an application alone on 1, 2, ... targets is measured, and the
-time in I/O of every application alone, under a daemon: so the history knows volumes and
-work when placements need them. Standard output has one line (JSON) per measurement.
+time in I/O of every application alone. Each also runs alone under a daemon: so the
+history knows volumes and work when placements need them. Standard output has one line (JSON) per measurement.
 """
 
 from __future__ import annotations
@@ -107,13 +107,14 @@ def _profile(*, quick: bool) -> list[float]:
 def _alone(apps: Sequence[PartitionApp], profile: Sequence[float]) -> dict[str, float]:
     """Return the time in I/O of every application alone (s), all targets used.
 
-    They run under a daemon that does not hold them up, and remembers them.
+    It is measured without a daemon. Before, each runs once under one that remembers it.
     """
     io_s = {}
     for app in apps:
         only = replace(app, start_s=0.0)
         with _controlled([only], "none", profile) as starters:
-            io_s |= _run([only], starters)
+            _run([only], starters)
+        io_s |= _run_scene([only], "none", profile)
     return io_s
 
 
