@@ -9,7 +9,8 @@ write files of their own, spread over the targets of its folder (driver
 
 First, the bandwidth of an application alone on 1, 2, ... targets is measured, and the
 time in I/O of every application alone. Each also runs alone under a daemon: so the
-history knows volumes and work when placements need them. Standard output has one line (JSON) per measurement.
+history knows volumes and work when placements need them. Standard output has one line
+(JSON) per measurement.
 """
 
 from __future__ import annotations

@@ -249,7 +249,9 @@ class JobRecord:
 
     @property
     def usual_work_s(self) -> float:
-        """Mean time between two operations; inf: not known."""
+        """Time between two operations, announced or the mean; inf: not known."""
+        if self.hint_work_s:
+            return self.hint_work_s
         controlled, volume_bytes = self.controlled, self.predictor.likely_bytes
         if controlled.iterations == 0 or volume_bytes == 0.0:
             return inf
