@@ -110,7 +110,7 @@ def _alone(apps: Sequence[PartitionApp], profile: Sequence[float]) -> dict[str, 
 
     It is measured without a daemon. Before, each runs once under one that remembers it.
     """
-    io_s = {}
+    io_s: dict[str, float] = {}
     for app in apps:
         only = replace(app, start_s=0.0)
         with _controlled([only], "none", profile) as starters:
