@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import inf
 from typing import Any
 
@@ -24,8 +26,10 @@ from penstock.live.wire.messages import (
     JobLeft,
     UserRequest,
 )
+from penstock.sim.forecast import live_forecast
 from penstock.staging import (
     ApplicationStatus,
+    Forecast,
     Situation,
     StagingOrder,
     StagingPlan,
@@ -40,9 +44,14 @@ HELD = held_rate(B)
 class Node:
     """A node with jobs a and b, and what its agent was told."""
 
-    def __init__(self, strategy: str, targets: int = 1) -> None:
+    def __init__(
+        self,
+        strategy: str,
+        targets: int = 1,
+        forecast: Callable[[float], Forecast] | None = None,
+    ) -> None:
         agent_config = AgentConfig("control", ["/s"], 0.1, 0.1, 3.0, B, reads=True)
-        stager = Stager(get_strategy(strategy), targets)
+        stager = Stager(get_strategy(strategy), targets, forecast=forecast)
         controller = Controller("fair-share", B, compiled=False)
         self.coordinator = Coordinator(controller, agent_config, stager=stager)
         self.now = 0.0
@@ -295,3 +304,18 @@ def test_no_job_waits_forever() -> None:
     """A thousandth of the bandwidth, or a byte per second: a cap is never 0."""
     assert held_rate(1e9) == 1e6
     assert held_rate(10.0) == 1.0
+
+
+def test_auto_follows_the_best_strategy_and_says_so() -> None:
+    node = Node("auto", forecast=partial(live_forecast, targets=1))
+    node.report("a", 10.0)
+    assert node.stages == {}
+    node.now = 5.0
+    node.report("a", 500.0)
+    node.report("b", 0.0, staged=50.0)
+    # The first has half of its 1000 bytes left: the second waits for it.
+    assert node.stages == {"0:b": True}
+    request = UserRequest(1, 0, trusted=True, request=ExplainJob("b"))
+    text = node.coordinator.answer(request, node.now).text  # type: ignore[union-attr]
+    assert "Strategy auto follows 2a: simulated for the 2 applications" in text
+    assert "mean slowdown is 1.26 with 2a, " in text
