@@ -62,7 +62,9 @@ _NAMES: Final = tuple(label_of(number) for number in range(1, TARGETS + 1))
 #: Time from the start of the processes to the first phase (s).
 _START_S: Final = 3.0
 _POLL_S: Final = 0.02
-#: The daemon shares a little more than the storage has: the storage limits.
+#: The daemon shares a little more than the storage has for every job: the storage and
+#: not the pacing limits, as in the simulation. Forecasts of auto need the bandwidth
+#: itself.
 _HEADROOM: Final = 1.05
 _PROBE: Final = PartitionApp("probe", 1, 8_000_000, 0.0, 0.0, 0.0, phases=1)
 
@@ -200,9 +202,11 @@ def _starter(folder: Path, app: PartitionApp) -> tuple[str, ...]:
 
 
 def _settings(setting: str, profile: Sequence[float], count: int) -> dict[str, object]:
+    jobs = 1 if setting == "auto" else count
     settings: dict[str, object] = {
         "policy": "fair-share",
-        "bandwidth": f"{_HEADROOM * profile[-1]} B/s",
+        "bandwidth": f"{_HEADROOM * jobs * profile[-1]} B/s",
+        "lend": "no",
         "prefixes": client_mount(),
         "gap": "10 ms",
         "state": FOLDER / "history.sqlite",
