@@ -74,7 +74,8 @@ ALLOWED: dict[str, set[str]] = {
         *("live.archive", "live.control", "live.wire.messages"),
     },
     "web": {
-        *("errors", "files", "units", "mount", "policies", "sim", "advice"),
+        *("errors", "files", "units", "mount", "model", "policies", "sim", "analysis"),
+        "advice",
         *("live.wire", "live.wire.messages", "live.daemon", "live.archive"),
         "live.control",
     },

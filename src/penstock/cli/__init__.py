@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "place": "simulation.place",
     "import": "simulation.import_",
     "advise": "simulation.advise",
+    "view": "simulation.view",
     "schema": "simulation.schema",
     "reproduce": "simulation.reproduce",
     "study": "simulation.study",

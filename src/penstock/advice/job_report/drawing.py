@@ -27,7 +27,8 @@ from penstock.advice.job_report.rates import (
     shared_bandwidth,
 )
 from penstock.advice.job_report.simulation import runs_of_report
-from penstock.experiments.output.plots import STACK_COLOURS, legend_name, shares_between
+from penstock.analysis.shares import shares_between
+from penstock.experiments.output.plots import STACK_COLOURS, legend_name
 from penstock.live.wire.messages import JobReport, RunWithOperations
 from penstock.sim import Run
 from penstock.units import format_instant, format_time

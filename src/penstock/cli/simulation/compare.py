@@ -25,6 +25,7 @@ from penstock.cli.progress import progress_bar
 from penstock.cli.simulation.compare_inputs import inputs_from
 from penstock.cli.simulation.compare_problem import add_problem_options, compare_problem
 from penstock.cli.simulation.compare_table import print_comparison, print_cost
+from penstock.cli.simulation.view_page import check_page_name, open_page, write_view
 from penstock.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,6 +70,13 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw the shares of the bandwidth over time, on the first instance",
     )
+    parser.add_argument(
+        "--view",
+        type=OutputFile,
+        metavar="FILE",
+        help="write a page with frontier, timelines and yields (.html), and open it in "
+        "the browser",
+    )
     add_problem_options(parser)
 
 
@@ -80,6 +88,7 @@ def main(arguments: argparse.Namespace) -> int:
         print_policies()
         return 0
     check_drawable(arguments.plot, arguments.timeline)
+    check_page_name(arguments.view)
     if arguments.problem is not None:
         return compare_problem(arguments)
     for option in ("allocations", "placements"):
@@ -103,8 +112,12 @@ def main(arguments: argparse.Namespace) -> int:
         save_figure(comparison_chart(rows), arguments.plot, facts)
     if arguments.timeline and source:
         _draw_timeline(source, inputs.policies(), arguments, facts)
+    document = comparison_document(rows, facts)
+    if arguments.view:
+        write_view(document, arguments.view, policies=inputs.policies())
+        open_page(arguments.view)
     if arguments.json:
-        write_json(comparison_document(rows, facts), arguments.json)
+        write_json(document, arguments.json)
     if arguments.json != "-":
         print_comparison(rows, source)
     print_cost(simulated)

@@ -24,7 +24,7 @@ __all__ = ["add_problem_options", "compare_problem"]
 #: The options of ``penstock compare`` that are for instances.
 _OF_INSTANCES: Final = (
     *("inputs", "workload", "workload_settings", "instances", "seed"),
-    *("open", "no_bound", "plot", "timeline"),
+    *("open", "no_bound", "plot", "timeline", "view"),
 )
 _NAMES: Final = ("allocation", "placement", "policy")
 _NUMBERS: Final = {

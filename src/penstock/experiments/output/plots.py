@@ -16,10 +16,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
+from penstock.analysis.shares import share_edges, shares_between
 from penstock.errors import InputError
 from penstock.experiments.study import Row
 from penstock.files import replacing
-from penstock.model import Instance, Sharing
+from penstock.model import Sharing
 from penstock.model.application import shortened
 from penstock.registry import name_in_label
 from penstock.sim import Run
@@ -31,7 +32,6 @@ __all__ = [
     "comparison_chart",
     "legend_name",
     "save_figure",
-    "shares_between",
     "svg_text",
     "timeline",
 ]
@@ -250,7 +250,7 @@ def timeline(runs: Sequence[Run]) -> Figure:
     if end_s <= instance.window.begin:
         end_s = instance.window.end
     for panel, run in zip(panels, runs, strict=True):
-        edges = _edges(run, end_s, exact=stacked)
+        edges = share_edges(run, end_s, _TIMELINE_COLUMNS, exact=stacked)
         shares = shares_between(run, edges)
         if stacked:
             colours = STACK_COLOURS[: len(names)]
@@ -286,55 +286,6 @@ def timeline(runs: Sequence[Run]) -> Figure:
 def legend_name(name: str) -> str:
     """Return the name of an application for a legend: short, and not a formula."""
     return shortened(name).replace("$", r"\$")
-
-
-def _edges(run: Run, end_s: float, *, exact: bool) -> Any:
-    """Return the times between which shares are drawn, up to `end_s`.
-
-    With `exact`, these are the instants at which a rate changes, if there are few of
-    them; otherwise equal steps.
-    """
-    begin_s = run.instance.window.begin
-    if exact and run.grants is not None:
-        changes = np.unique(run.grants.time.clip(begin_s, end_s))
-        if 0 < len(changes) <= _TIMELINE_COLUMNS:
-            return np.unique([begin_s, *changes.tolist(), end_s])
-    return np.linspace(begin_s, end_s, _TIMELINE_COLUMNS + 1)
-
-
-def shares_between(run: Run, edges: Any) -> Any:
-    """Return the mean share of the storage of every application between the edges."""
-    if run.grants is None:
-        raise ValueError("the run was not recorded")
-    grants, platform = run.grants, run.instance.platform
-    shares = np.zeros((len(run.instance.applications), len(edges) - 1))
-    # A flow is an application on one target: it has one rate at a time.
-    flow = grants.application * platform.targets + grants.target
-    for number in np.unique(flow).tolist():
-        chosen = flow == number
-        volume = _moved(grants.time[chosen], grants.rate[chosen], edges)
-        # Differences of volumes are exact means.
-        shares[number // platform.targets] += np.diff(volume) / np.diff(edges)
-    return shares / _whole(run.instance)[:, np.newaxis]
-
-
-def _whole(instance: Instance) -> Any:
-    """Return the rate at which an application would have all of the storage (bytes/s).
-
-    This is B, or the full speed on all targets if the targets are shared by time.
-    """
-    platform = instance.platform
-    if platform.sharing is Sharing.BANDWIDTH:
-        return np.full(len(instance.applications), platform.bandwidth)
-    used = np.array([len(a.targets) for a in instance.applications])
-    return instance.caps / used * platform.targets
-
-
-def _moved(times: Any, rates: Any, edges: Any) -> Any:
-    """Return the volume that a flow with these rates has moved up to each edge."""
-    moved = np.concatenate(([0.0], np.cumsum(np.diff(times) * rates[:-1])))
-    at = np.searchsorted(times, edges, side="right") - 1
-    return np.where(at >= 0, moved[at] + rates[at] * (edges - times[at]), 0.0)
 
 
 def save_figure(figure: Figure, path: str, facts: dict[str, Any]) -> None:

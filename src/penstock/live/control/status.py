@@ -261,4 +261,5 @@ class StatusView:
             why=self._explained(record, active) if self.explains else "",
             would_hold_up_s=record.would_hold_up_s,
             lost_by_grants_s=job.lost_s(now),
+            storage=record.storage.name,
         )

@@ -341,6 +341,8 @@ class JobStatus(msgspec.Struct, frozen=True):
     lost_by_grants_s: float = msgspec.field(name="lost_by_grants", default=0.0)
     """What its grants cost, whether its calls were held up or not: what policies
     read."""
+    storage: str = ""
+    """Name of the storage that it shares; "" if there is only one."""
 
 
 class BandwidthBelief(msgspec.Struct, frozen=True):

@@ -1,45 +1,11 @@
 // SPDX-License-Identifier: MIT
 // One job in a dialog, past jobs, storages and mounts.
 
-import { counted, duration, instant, nameOf, rate, volume } from "./format.js";
+import { drawn, paragraph, plainButton, table } from "./dom.js";
+import { counted, duration, instant, nameOf, part, rate, volume } from "./format.js";
+import { getJson } from "./server.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const MOST_OPERATIONS = 20;
-
-export async function getJson(path, options = {}) {
-  const answer = await fetch(path, { cache: "no-store", ...options });
-  if (answer.status === 401) location.assign("login");
-  const document = await answer.json();
-  if (!answer.ok) throw new Error(document.error ?? answer.statusText);
-  return document;
-}
-
-export function paragraph(text, name = "") {
-  const made = document.createElement("p");
-  made.textContent = text;
-  made.className = name;
-  return made;
-}
-
-// A table of texts; the first row is the head.
-export function table(rows, caption) {
-  const made = document.createElement("table");
-  made.createCaption().textContent = caption;
-  rows.forEach((cells, at) => {
-    const row = (at ? made.tBodies[0] ?? made.createTBody() : made.createTHead())
-      .insertRow();
-    for (const cell of cells) {
-      const place = document.createElement(at ? "td" : "th");
-      if (!at) place.scope = "col";
-      place.append(cell);
-      row.append(place);
-    }
-  });
-  const box = document.createElement("div");
-  box.className = "scroll";
-  box.append(made);
-  return box;
-}
 
 function facts(pairs) {
   const list = document.createElement("dl");
@@ -132,24 +98,20 @@ function speed(operation) {
 
 // Operations over time: as wide as they took, as high as they were fast.
 function drawing(operations) {
-  const made = document.createElementNS(SVG, "svg");
-  made.setAttribute("viewBox", "0 0 600 80");
-  made.setAttribute("role", "img");
-  if (!operations.length) return made;
+  const made = drawn("svg", { viewBox: "0 0 600 80", role: "img" });
+  if (!operations.length) {
+    made.setAttribute("aria-label", "no operation has ended");
+    return made;
+  }
   const [from, to] = [operations[0].begin, operations.at(-1).end];
   const fastest = Math.max(...operations.map(speed), 1);
   made.setAttribute("aria-label", `${counted(operations.length, "operation")} from ` +
     `${instant(from)} to ${instant(to)}, at most ${rate(fastest)}`);
+  const scale = 600 / Math.max(to - from, 1e-3);
   for (const each of operations) {
-    const box = document.createElementNS(SVG, "rect");
     const height = (78 * speed(each)) / fastest;
-    const scale = 600 / Math.max(to - from, 1e-3);
-    box.setAttribute("x", (each.begin - from) * scale);
-    box.setAttribute("y", 80 - height);
-    box.setAttribute("width", Math.max((each.end - each.begin) * scale, 0.7));
-    box.setAttribute("height", height);
-    box.setAttribute("fill", "#44AA99");
-    made.append(box);
+    drawn("rect", { class: "operation", x: (each.begin - from) * scale, y: 80 - height,
+      width: Math.max((each.end - each.begin) * scale, 0.7), height }, made);
   }
   return made;
 }
@@ -165,7 +127,7 @@ export async function showPast(box, open) {
     return;
   }
   const rows = answer.jobs.reverse().map((job) => [
-    nameButton(job, open), instant(job.joined),
+    plainButton(job.job, () => open(`${job.user}:${job.job}`)), instant(job.joined),
     duration((job.left ?? Date.now() / 1000) - job.joined),
     volume(job.moved), duration(job.lost), job.progress_yield.toFixed(3), job.policy,
   ]);
@@ -174,26 +136,11 @@ export async function showPast(box, open) {
     paragraph("No job has ended yet."));
 }
 
-function nameButton(job, open) {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "plain";
-  button.textContent = job.job;
-  button.addEventListener("click", () => open(`${job.user}:${job.job}`));
-  return button;
-}
-
 // --- Storages and mounts --------------------------------------------------------------
 
 export function showStorages(box, status) {
-  const rows = status.storages.map((storage) => [
-    storage.name || "all jobs share one storage",
-    storage.bandwidth === null ? "not known yet" : rate(storage.bandwidth),
-    storage.learns ? "learnt" : "given",
-    String(storage.active_jobs),
-    storage.doing,
-  ]);
-  const heads = ["storage", "bandwidth", "", "active jobs", "last"];
+  const rows = status.storages.map((storage) => storageRow(storage, status.jobs));
+  const heads = ["storage", "bandwidth", "known by", "active jobs", "last", "load"];
   const parts = rows.length ? [table([heads, ...rows], "Load of the storages")] : [];
   for (const fault of status.faults) parts.push(paragraph(`Fault: ${fault}`, "bad"));
   for (const each of status.throttled) {
@@ -203,6 +150,47 @@ export function showStorages(box, status) {
   box.replaceChildren(...parts);
 }
 
+function storageRow(storage, jobs) {
+  const drawnRate = jobs.filter((line) => line.storage === storage.name)
+    .reduce((sum, line) => sum + line.achieved, 0);
+  const { bandwidth } = storage;
+  const shown = bandwidth === null ? rate(drawnRate) :
+    `${rate(drawnRate, bandwidth)}, ${part(drawnRate / bandwidth)}`;
+  const load = document.createElement("span");
+  if (bandwidth !== null) {
+    const meter = document.createElement("meter");
+    meter.value = Math.min(drawnRate / bandwidth, 1);
+    // The text says the same.
+    meter.setAttribute("aria-hidden", "true");
+    load.append(meter, " ");
+  }
+  load.append(shown);
+  return [
+    storage.name || "one for all jobs",
+    bandwidth === null ? "not known yet" : rate(bandwidth),
+    storage.learns ? "learning" : "setting",
+    String(storage.active_jobs), storage.doing, load,
+  ];
+}
+
+// The nodes with an agent, and the jobs on each.
+export function showNodes(box, status) {
+  const jobs = new Map(status.agents.map((node) => [node, [0, 0]]));
+  for (const line of status.jobs) {
+    for (const node of line.nodes) {
+      const [all, active] = jobs.get(node) ?? [0, 0];
+      jobs.set(node, [all + 1, active + (line.active ? 1 : 0)]);
+    }
+  }
+  const rows = [...jobs].map(([node, [all, active]]) => [
+    node, status.agents.includes(node) ? "connected" : "lost", String(all),
+    String(active),
+  ]);
+  box.replaceChildren(rows.length ?
+    table([["node", "agent", "jobs", "in I/O"], ...rows], "Nodes and their agents") :
+    paragraph("No agent is connected."));
+}
+
 export function showMounts(box, mounts) {
   box.replaceChildren(...mounts.flatMap(mountParts));
 }
@@ -210,17 +198,26 @@ export function showMounts(box, mounts) {
 function mountParts(mount) {
   const total = mount.limits.total;
   const head = `${mount.point}: ${total === null ? "no limit" : rate(total)}, ` +
-    `${volume(mount.read.bytes + mount.write.bytes)} moved, ` +
+    `${volume(mount.read.bytes + mount.write.bytes, total ?? undefined)} moved, ` +
     `${counted(mount.waiting, "request")} waiting`;
-  if (!mount.order) return [paragraph(head)];
+  if (!mount.order) return [paragraph(`${head}. It has no promises.`)];
   const rows = mount.order.applications.map((each) => [
     each.name,
-    rate(each.throughput), rate(each.bytes_per_s),
+    rate(each.throughput, total ?? undefined), rate(each.bytes_per_s, total ?? undefined),
     duration(each.latency), each.p95_s === null ? "-" : duration(each.p95_s),
-    `${each.kept} of ${each.windows}`,
+    String(each.kept), missed(each.windows - each.kept),
   ]);
-  const heads = ["application", "promised", "got", "latency", "95 % within", "kept"];
-  const parts = [paragraph(head), table([heads, ...rows], "Promises")];
+  const heads = ["application", "promised", "got", "latency", "95 % within", "kept",
+    "missed"];
+  const parts = [paragraph(head),
+    table([heads, ...rows], "Promises, by windows in which there were answers")];
   if (mount.order.unmet) parts.push(paragraph(mount.order.unmet, "bad"));
   return parts;
+}
+
+function missed(windows) {
+  const made = document.createElement("span");
+  made.textContent = windows;
+  made.className = windows ? "bad" : "";
+  return made;
 }

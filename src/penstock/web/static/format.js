@@ -51,6 +51,11 @@ export function instant(seconds) {
   return new Date(seconds * 1000).toLocaleString([], { hour12: false });
 }
 
+// A part of a whole, in percent.
+export function part(number) {
+  return `${Math.round(100 * number)} %`;
+}
+
 export function counted(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }

@@ -2,6 +2,7 @@
 // The table of jobs. Rows are kept from one status to the next, so that a button that
 // has the focus keeps it.
 
+import { plainButton } from "./dom.js";
 import { duration, rate, volume } from "./format.js";
 
 const MOST_ROWS = 200;
@@ -42,6 +43,8 @@ const COLUMNS = [
   { title: "staged", text: (line, status) => (
     line.staged ? volume(line.staged, status.bandwidth) : "-"),
     sort: (line) => line.staged, wide: true },
+  { title: "target", text: (line) => line.storage || "-", sort: (line) => line.storage,
+    wide: true },
   { title: "nodes", text: (line) => String(line.nodes.length),
     sort: (line) => line.nodes.length, wide: true },
 ];
@@ -120,15 +123,13 @@ export class JobTable {
 
   makeRow(key) {
     const row = document.createElement("tr");
-    for (const column of COLUMNS) {
-      const cell = row.insertCell();
+    COLUMNS.forEach((column, at) => {
+      const cell = document.createElement(at ? "td" : "th");
+      if (!at) cell.scope = "row";
       if (column.wide) cell.className = "wide";
-    }
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "plain";
-    button.addEventListener("click", () => this.open(key));
-    row.cells[0].append(button);
+      row.append(cell);
+    });
+    row.cells[0].append(plainButton("", () => this.open(key)));
     row.dataset.job = key;
     return row;
   }

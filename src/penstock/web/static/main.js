@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The page: takes events of the server and hands them to its parts.
 
-import { JobDialog, getJson, showMounts, showPast, showStorages } from "./details.js";
+import { JobDialog, showMounts, showNodes, showPast, showStorages } from "./details.js";
 import { clock, counted, rate } from "./format.js";
 import { JobTable } from "./jobs.js";
 import { Operations } from "./operate.js";
-import { Picture } from "./picture.js";
+import { Picture, TimeWindow } from "./picture.js";
 import { Samples } from "./samples.js";
+import { getJson } from "./server.js";
 
 // Without an event for this long, the page says that it has no news.
 const SILENT_S = 4;
@@ -15,9 +16,13 @@ const AGAIN_MS = 5000;
 
 const get = (id) => document.getElementById(id);
 const samples = new Samples();
-const picture = new Picture(samples, {
+const spans = [...document.querySelectorAll("[data-minutes]")].map(
+  (button) => [button, 60 * Number(button.dataset.minutes)]);
+const shownTime = new TimeWindow(spans, get("live"));
+const picture = new Picture(samples, shownTime, {
   box: get("picture"), words: get("picture-words"), legend: get("legend"),
-  live: get("live"), buttons: [...document.querySelectorAll("[data-minutes]")],
+  data: get("picture-data"), time: clock, amount: rate,
+  loadPast: (from, to) => getJson(`api/picture?from=${from}&to=${to}`),
 });
 const dialog = new JobDialog({
   dialog: get("job"), title: get("job-title"), body: get("job-body"),
@@ -54,10 +59,9 @@ function onStatus(status) {
   get("control").textContent = controlWords(status);
   jobs.update(status);
   showStorages(get("storages"), status);
-  get("agents").textContent = status.agents.length ?
-    `Agents on ${counted(status.agents.length, "node")}: ${status.agents.join(", ")}` :
-    "No agent is connected.";
-  if (!document.hidden && picture.end === null) picture.draw();
+  get("nodes-title").textContent = `Agents on ${counted(status.agents.length, "node")}`;
+  if (get("nodes").open) showNodes(get("nodes-body"), status);
+  if (!document.hidden && shownTime.end === null) picture.draw();
   sayNews();
 }
 

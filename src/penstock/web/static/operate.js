@@ -2,9 +2,10 @@
 // What operators may change: policy, bandwidth, limits and mode. Every change is asked
 // for once more, is logged by the server with its user, and can be undone.
 
-import { getJson, paragraph, table } from "./details.js";
+import { comparedPictures } from "./compared.js";
+import { paragraph, plainButton, table } from "./dom.js";
 import { counted, instant, nameOf } from "./format.js";
-import { comparedPictures } from "./picture.js";
+import { getJson } from "./server.js";
 
 const MOST_ROWS = 20;
 const MODES = { control: "on", "dry-run": "dry run", off: "off" };
@@ -39,7 +40,7 @@ export class Operations {
     Object.assign(this, parts);
     // What the server wants to hear from its own pages.
     this.pageText = "";
-    for (const form of section.querySelectorAll("form")) {
+    for (const form of this.section.querySelectorAll("form")) {
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         const fields = Object.fromEntries(new FormData(form));
@@ -121,11 +122,6 @@ export class Operations {
 
   undoButton(entry) {
     if (!entry.undo) return "";
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "plain";
-    button.textContent = `back to ${actWords(entry.undo)}`;
-    button.addEventListener("click", () => this.ask(entry.undo));
-    return button;
+    return plainButton(`back to ${actWords(entry.undo)}`, () => this.ask(entry.undo));
   }
 }

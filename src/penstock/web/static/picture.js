@@ -1,98 +1,91 @@
 // SPDX-License-Identifier: MIT
 // The stacked picture of who had which share, as SVG.
 //
-// It can be dragged, and moved with the arrow keys; End is now. What was before the last
-// hour is asked from the archive. The words below it say the same as the picture, at the
-// pointer or at its right end.
+// It can be dragged, and moved with the arrow keys; End is the right end. The words below
+// say the same as the picture, at the pointer or at its right end, and so does a table.
+// Pictures that share a `TimeWindow` move together.
 
-import { getJson } from "./details.js";
-import { clock, nameOf, rate } from "./format.js";
-import { pointsOf } from "./samples.js";
+import { drawn, paragraph, table } from "./dom.js";
+import { nameOf } from "./format.js";
+import { OTHERS, Palette, drawStack, highest, largest, legendItems, thinned, total,
+  valueOf } from "./stack.js";
 
-const SVG = "http://www.w3.org/2000/svg";
-const MOST_SERIES = 10;
-const MOST_POINTS = 500;
 const PAUSE_MS = 250;
 const EMPTY = { times: [], bandwidth: [], series: [], others: [] };
 const LEFT = 64;
 const BOTTOM = 18;
 const TOP = 6;
-// Safe for colour-blind readers: Paul Tol's muted set, and lighter ones on black.
-const LIGHT = ["#332288", "#88CCEE", "#44AA99", "#DDCC77", "#CC6677", "#117733",
-  "#AA4499", "#999933", "#882255", "#0072B2"];
-const DARK = ["#9A90F0", "#88CCEE", "#44AA99", "#DDCC77", "#CC6677", "#5DBB75",
-  "#C97BC9", "#B9B957", "#CF6A9C", "#5EA9DD"];
-const OTHERS = "others";
+const TABLE_ROWS = 12;
 
-function element(name, attributes, parent) {
-  const made = document.createElementNS(SVG, name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  parent?.append(made);
-  return made;
-}
-
-// Gives each job a colour, which it keeps while it is drawn.
-class Palette {
-  constructor() {
-    this.places = new Map();
-    this.dark = window.matchMedia("(prefers-color-scheme: dark)");
+// The time that pictures show.
+export class TimeWindow {
+  // `spans`: [button, seconds that it shows].
+  constructor(spans, back) {
+    this.pictures = [];
+    // Right end (s); null: the end of what is known.
+    this.end = null;
+    this.pointerX = null;
+    this.back = back;
+    for (const [button, spanS] of spans) {
+      if (button.getAttribute("aria-pressed") === "true") this.spanS = spanS;
+      button.addEventListener("click", () => {
+        for (const [each] of spans) each.setAttribute("aria-pressed", each === button);
+        this.spanS = spanS;
+        this.moveTo(this.end);
+      });
+    }
+    back.addEventListener("click", () => this.moveTo(null));
   }
 
-  assign(keys) {
-    for (const key of this.places.keys()) {
-      if (!keys.includes(key)) this.places.delete(key);
-    }
-    const taken = new Set(this.places.values());
-    for (const key of keys) {
-      if (this.places.has(key)) continue;
-      const free = LIGHT.findIndex((_, place) => !taken.has(place));
-      taken.add(free);
-      this.places.set(key, free);
-    }
+  // Show the time before `end`; null, or the future: the end of what is known.
+  moveTo(end) {
+    const [first] = this.pictures;
+    const { newest } = first.samples;
+    if (newest === null) return;
+    const lowest = first.loadPast ? -Infinity : first.samples.oldest + this.spanS;
+    const wanted = end === null ? newest : Math.max(end, lowest);
+    this.end = wanted >= newest ? null : wanted;
+    for (const picture of this.pictures) picture.moved();
   }
 
-  colour(key) {
-    return (this.dark.matches ? DARK : LIGHT)[this.places.get(key)];
+  point(x) {
+    this.pointerX = x;
+    for (const picture of this.pictures) picture.draw();
   }
 }
 
 export class Picture {
-  constructor(samples, { box, words, legend, live, buttons }) {
-    Object.assign(this, { samples, box, words, legend, live });
-    this.palette = new Palette();
-    this.spanS = 300;
-    // Right end of the picture (s); null: now.
-    this.end = null;
-    this.pointerX = null;
+  // `parts`: box, words, legend, data (details with the table);
+  // `time` and `amount` make texts of instants and rates; `loadPast` asks for the points
+  // before those that are known, if that is possible; `keys`: the jobs to draw, if they
+  // are to be the same all the time.
+  constructor(samples, timeWindow, parts) {
+    Object.assign(this, { loadPast: null, palette: new Palette(), samples,
+      window: timeWindow }, parts);
     this.drawnKeys = new Set();
-    this.listen(buttons);
+    timeWindow.pictures.push(this);
+    this.listen();
   }
 
-  listen(buttons) {
-    for (const button of buttons) {
-      button.addEventListener("click", () => {
-        this.spanS = 60 * Number(button.dataset.minutes);
-        for (const each of buttons) each.setAttribute("aria-pressed", each === button);
-        this.draw();
-      });
-    }
-    this.live.addEventListener("click", () => this.moveTo(null));
-    this.box.addEventListener("keydown", (event) => this.onKey(event));
-    this.box.addEventListener("pointerdown", (event) => this.onDown(event));
-    this.box.addEventListener("pointermove", (event) => this.onMove(event));
-    this.box.addEventListener("pointerup", () => { this.grabbed = null; });
-    this.box.addEventListener("pointerleave", () => {
-      this.pointerX = null;
-      this.draw();
-    });
-    new ResizeObserver(() => this.draw()).observe(this.box);
+  listen() {
+    const { box } = this;
+    box.addEventListener("keydown", (event) => this.onKey(event));
+    box.addEventListener("pointerdown", (event) => this.onDown(event));
+    box.addEventListener("pointermove", (event) => this.onMove(event));
+    box.addEventListener("pointerup", () => { this.grabbed = null; });
+    box.addEventListener("pointercancel", () => { this.grabbed = null; });
+    box.addEventListener("pointerleave", () => this.window.point(null));
+    new ResizeObserver(() => this.draw()).observe(box);
     this.palette.dark.addEventListener("change", () => this.draw());
+    this.data.addEventListener("toggle", () => this.fillTable());
   }
 
   onKey(event) {
-    const steps = { ArrowLeft: -0.1, ArrowRight: 0.1, PageUp: -1, PageDown: 1 };
-    if (event.key in steps) this.moveTo(this.to + steps[event.key] * this.spanS);
-    else if (event.key === "End") this.moveTo(null);
+    const steps = { ArrowLeft: -0.1, ArrowRight: 0.1, ArrowDown: -0.1, ArrowUp: 0.1,
+      PageUp: -1, PageDown: 1 };
+    if (event.key in steps) {
+      this.window.moveTo(this.to + steps[event.key] * this.window.spanS);
+    } else if (event.key === "End") this.window.moveTo(null);
     else return;
     event.preventDefault();
   }
@@ -103,25 +96,27 @@ export class Picture {
   }
 
   onMove(event) {
-    this.pointerX = event.clientX - this.box.getBoundingClientRect().left;
+    const x = event.clientX - this.box.getBoundingClientRect().left;
     if (this.grabbed) {
-      const perPixel = this.spanS / (this.width - LEFT);
-      this.moveTo(this.grabbed.to - (event.clientX - this.grabbed.x) * perPixel);
+      const perPixel = this.window.spanS / (this.width - LEFT);
+      this.window.pointerX = x;
+      this.window.moveTo(this.grabbed.to - (event.clientX - this.grabbed.x) * perPixel);
     } else {
-      this.draw();
+      this.window.point(x);
     }
   }
 
-  // Show the time before `end`; null, or the future: follow what happens now.
-  moveTo(end) {
-    const { newest } = this.samples;
-    if (newest === null) return;
-    this.end = end === null || end >= newest ? null : end;
+  moved() {
     this.draw();
+    this.fillTable();
   }
 
   get to() {
-    return this.end ?? this.samples.newest ?? Date.now() / 1000;
+    return this.window.end ?? this.samples.newest ?? Date.now() / 1000;
+  }
+
+  get from() {
+    return this.to - this.window.spanS;
   }
 
   get width() {
@@ -129,253 +124,133 @@ export class Picture {
   }
 
   draw() {
-    this.live.hidden = this.end === null;
-    const from = this.to - this.spanS;
-    this.askPast(from);
-    const points = thinned(this.samples.between(from, this.to));
+    this.window.back.hidden = this.window.end === null;
+    this.askPast();
+    const points = thinned(this.samples.between(this.from, this.to));
     this.bandwidth = points.at(-1)?.bandwidth ?? 0;
-    const keys = largest(points);
+    const keys = this.keys ?? largest(points);
     this.palette.assign(keys);
     this.drawnKeys = new Set(keys);
     const height = this.width < 500 ? 190 : 256;
-    const scale = this.scaleOf(points, from, height);
-    const svg = element("svg", {
+    const scale = this.scaleOf(points, height);
+    const svg = drawn("svg", {
       viewBox: `0 0 ${this.width} ${height}`, width: this.width, height,
       "aria-hidden": "true",
     });
-    this.drawAxes(svg, scale, from, height);
-    this.drawStack(svg, points, keys, scale);
-    drawCapacity(svg, points, scale, this.width);
-    const moment = this.momentOf(scale, from);
-    if (this.pointerX !== null) {
+    this.drawAxes(svg, scale, height);
+    drawStack(svg, points, { keys, palette: this.palette, scale, to: this.to });
+    const moment = this.moment();
+    if (this.window.pointerX !== null) {
       const x = scale.x(moment);
-      element("line", { class: "cursor", x1: x, x2: x, y1: TOP, y2: height - BOTTOM },
-        svg);
+      drawn("line", { class: "cursor", x1: x, x2: x, y1: TOP, y2: height - BOTTOM }, svg);
     }
     this.box.replaceChildren(svg);
     this.describe(moment, keys);
-    this.drawLegend(keys, points);
+    const hasOthers = points.some((point) => valueOf(point, OTHERS, keys) > 0);
+    this.legend.replaceChildren(...legendItems(keys, this.palette, hasOthers));
   }
 
   // Ask for what is not known, when the reader has stopped to drag.
-  askPast(from) {
+  askPast() {
+    if (!this.loadPast) return;
     clearTimeout(this.asking);
-    const unknown = this.samples.unknownPast(from, this.to);
+    const unknown = this.samples.unknownPast(this.from, this.to);
     if (unknown === null || this.isAsking) return;
-    this.asking = setTimeout(() => this.loadPast(...unknown), PAUSE_MS);
+    this.asking = setTimeout(() => this.takePast(...unknown), PAUSE_MS);
   }
 
-  async loadPast(from, to) {
+  async takePast(from, to) {
     this.isAsking = true;
     try {
-      const picture = await getJson(`api/picture?from=${from}&to=${to}`);
-      this.samples.setPast(picture, from, to);
+      this.samples.setPast(await this.loadPast(from, to), from, to);
     } catch {
       // There is no archive, or it is busy: the time stays empty.
       this.samples.setPast(EMPTY, from, to);
     }
     this.isAsking = false;
-    this.draw();
+    this.moved();
   }
 
-  scaleOf(points, from, height) {
-    const highest = Math.max(1, ...points.map(
-      (point) => Math.max(point.bandwidth ?? 0, total(point))));
+  scaleOf(points, height) {
+    const most = highest(points);
     const bottom = height - BOTTOM;
+    const part = (time) => (time - this.from) / this.window.spanS;
     return {
-      highest,
-      bottom,
-      x: (time) => LEFT + Math.min(Math.max((time - from) / this.spanS, 0), 1)
-        * (this.width - LEFT),
-      y: (value) => bottom - (value / (1.05 * highest)) * (bottom - TOP),
+      most,
+      x: (time) => LEFT + Math.min(Math.max(part(time), 0), 1) * (this.width - LEFT),
+      y: (value) => bottom - (value / (1.05 * most)) * (bottom - TOP),
     };
   }
 
-  momentOf(scale, from) {
-    if (this.pointerX === null) return this.to;
-    const part = (this.pointerX - LEFT) / (this.width - LEFT);
-    return from + Math.min(Math.max(part, 0), 1) * this.spanS;
+  moment() {
+    if (this.window.pointerX === null) return this.to;
+    const part = (this.window.pointerX - LEFT) / (this.width - LEFT);
+    return this.from + Math.min(Math.max(part, 0), 1) * this.window.spanS;
   }
 
-  drawAxes(svg, scale, from, height) {
+  drawAxes(svg, scale, height) {
     for (const part of [0, 0.5, 1]) {
-      const y = scale.y(part * scale.highest);
-      element("line", { class: "axis", x1: LEFT, x2: this.width, y1: y, y2: y }, svg);
-      const text = element("text", { x: LEFT - 5, y: y + 4, "text-anchor": "end" }, svg);
-      text.textContent = part ? rate(part * scale.highest, this.bandwidth) : "0";
+      const y = scale.y(part * scale.most);
+      drawn("line", { class: "axis", x1: LEFT, x2: this.width, y1: y, y2: y }, svg);
+      drawn("text", { x: LEFT - 5, y: y + 4, "text-anchor": "end" }, svg)
+        .textContent = part ? this.amount(part * scale.most, this.bandwidth) : "0";
     }
     const places = this.width < 500 ? [0, 1] : [0, 0.25, 0.5, 0.75, 1];
     for (const part of places) {
-      const time = from + part * this.spanS;
+      const time = this.from + part * this.window.spanS;
       const anchor = part === 0 ? "start" : part === 1 ? "end" : "middle";
-      const text = element("text",
-        { x: scale.x(time), y: height - 4, "text-anchor": anchor }, svg);
-      text.textContent = clock(time);
-    }
-  }
-
-  drawStack(svg, points, keys, scale) {
-    let below = points.map(() => 0);
-    for (const key of [...keys, OTHERS]) {
-      const above = points.map((point, at) => below[at] + valueOf(point, key, keys));
-      const fill = key === OTHERS ? { class: "others" } : {
-        fill: this.palette.colour(key), "data-job": key,
-      };
-      element("path",
-        { d: area(points, below, above, scale, this.to), ...fill }, svg);
-      below = above;
+      drawn("text", { x: scale.x(time), y: height - 4, "text-anchor": anchor }, svg)
+        .textContent = this.time(time);
     }
   }
 
   describe(moment, keys) {
+    const text = this.sentence(moment, keys);
+    this.words.textContent = text;
+    this.box.setAttribute("aria-valuemin", Math.round(this.samples.oldest ?? 0));
+    this.box.setAttribute("aria-valuemax", Math.round(this.samples.newest ?? 0));
+    this.box.setAttribute("aria-valuenow", Math.round(this.to));
+    // What follows the present must not be read aloud every second.
+    const spoken = this.loadPast && this.window.end === null ? "up to now" : text;
+    if (this.box.getAttribute("aria-valuetext") !== spoken) {
+      this.box.setAttribute("aria-valuetext", spoken);
+    }
+  }
+
+  sentence(moment, keys) {
     const point = this.samples.at(moment);
-    if (!point) {
-      this.words.textContent = "Nothing is known about this time.";
-      return;
-    }
-    const shares = [...keys, OTHERS]
-      .map((key) => [key === OTHERS ? OTHERS : nameOf(key), valueOf(point, key, keys)])
+    if (!point) return `${this.time(moment)}: nothing is known about this time.`;
+    const shares = this.sharesOf(point, keys)
       .filter(([, value]) => value > 0)
-      .map(([name, value]) => `${name} ${rate(value, this.bandwidth)}`);
+      .map(([name, value]) => `${name} ${this.amount(value, this.bandwidth)}`);
     const shared = point.bandwidth === null ? "" :
-      ` of ${rate(point.bandwidth, this.bandwidth)}`;
+      ` of ${this.amount(point.bandwidth, this.bandwidth)}`;
     const said = shares.length ? shares.join(", ") : "no job moves data";
-    this.words.textContent =
-      `${clock(moment)}: ${rate(total(point), this.bandwidth)}${shared}: ${said}.`;
+    return `${this.time(moment)}: ${this.amount(total(point), this.bandwidth)}${shared}: ` +
+      `${said}.`;
   }
 
-  drawLegend(keys, points) {
-    const items = keys.map((key) => this.legendItem(nameOf(key),
-      { fill: this.palette.colour(key) }));
-    if (points.some((point) => valueOf(point, OTHERS, keys) > 0)) {
-      items.push(this.legendItem("all others", { class: "others" }));
+  sharesOf(point, keys) {
+    return [...keys, OTHERS].map((key) => [
+      key === OTHERS ? OTHERS : nameOf(key), valueOf(point, key, keys)]);
+  }
+
+  // The picture as a table, if the reader has opened it.
+  fillTable() {
+    if (!this.data.open) return;
+    const keys = [...this.drawnKeys];
+    const rows = [];
+    for (let row = 0; row <= TABLE_ROWS; row += 1) {
+      const moment = this.from + (row / TABLE_ROWS) * this.window.spanS;
+      const point = this.samples.at(moment);
+      if (!point) continue;
+      const values = this.sharesOf(point, keys).map(([, value]) => value);
+      rows.push([this.time(moment), ...[...values, total(point)].map(
+        (value) => (value ? this.amount(value, this.bandwidth) : "-"))]);
     }
-    this.legend.replaceChildren(...items);
+    const heads = ["time", ...keys.map(nameOf), OTHERS, "all"];
+    const caption = `Rates from ${this.time(this.from)} to ${this.time(this.to)}`;
+    this.data.lastElementChild.replaceChildren(rows.length ?
+      table([heads, ...rows], caption) : paragraph("Nothing is known about this time."));
   }
-
-  legendItem(name, fill) {
-    const item = document.createElement("li");
-    const mark = element("svg", { viewBox: "0 0 10 10", "aria-hidden": "true" });
-    element("rect", { width: 10, height: 10, ...fill }, mark);
-    item.append(mark, name);
-    return item;
-  }
-}
-
-// Two pictures of one time, one below the other, with the same colours and scale.
-// `pictures` has titles and documents of the server.
-export function comparedPictures(pictures) {
-  const all = pictures.map(([, picture]) => thinned(pointsOf(picture)));
-  const keys = largest(all.flat());
-  const palette = new Palette();
-  palette.assign(keys);
-  const highest = Math.max(1, ...all.flat().map(
-    (point) => Math.max(point.bandwidth ?? 0, total(point))));
-  const figures = pictures.map(([title], at) => comparedPicture(
-    title, all[at], { keys, palette, highest }));
-  const legend = document.createElement("p");
-  legend.className = "muted";
-  legend.append(...keys.flatMap((key) => {
-    const mark = element("svg", { viewBox: "0 0 10 10", width: 10, height: 10,
-      "aria-hidden": "true" });
-    element("rect", { width: 10, height: 10, fill: palette.colour(key) }, mark);
-    return [mark, ` ${nameOf(key)}  `];
-  }));
-  return [...figures, legend];
-}
-
-function comparedPicture(title, points, { keys, palette, highest }) {
-  const [width, height] = [600, 100];
-  const [from, to] = [points[0]?.time ?? 0, points.at(-1)?.time ?? 1];
-  const scale = {
-    x: (time) => ((time - from) / Math.max(to - from, 1)) * width,
-    y: (value) => height - (value / (1.05 * highest)) * height,
-  };
-  const svg = element("svg", { viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" });
-  let below = points.map(() => 0);
-  for (const key of [...keys, OTHERS]) {
-    const above = points.map((point, at) => below[at] + valueOf(point, key, keys));
-    const fill = key === OTHERS ? { class: "others" } : { fill: palette.colour(key) };
-    element("path", { d: area(points, below, above, scale, to), ...fill }, svg);
-    below = above;
-  }
-  drawCapacity(svg, points, scale, width);
-  const figure = document.createElement("figure");
-  const caption = document.createElement("figcaption");
-  caption.textContent = title;
-  figure.append(caption, svg);
-  return figure;
-}
-
-// Join neighbours to their mean if there are more points than can be seen.
-function thinned(points) {
-  const size = Math.ceil(points.length / MOST_POINTS);
-  if (size < 2) return points;
-  const joined = [];
-  for (let begin = 0; begin < points.length; begin += size) {
-    joined.push(mean(points.slice(begin, begin + size)));
-  }
-  return joined;
-}
-
-function mean(group) {
-  const rates = new Map();
-  let others = 0;
-  for (const point of group) {
-    others += point.others / group.length;
-    for (const [key, value] of point.rates) {
-      rates.set(key, (rates.get(key) ?? 0) + value / group.length);
-    }
-  }
-  const last = group.at(-1);
-  return { time: group[0].time, bandwidth: last.bandwidth, rates, others,
-    holds: last.time + last.holds - group[0].time };
-}
-
-function total(point) {
-  let sum = point.others;
-  for (const value of point.rates.values()) sum += value;
-  return sum;
-}
-
-// The jobs that moved most in these points, the largest first.
-function largest(points) {
-  const sums = new Map();
-  points.forEach((point, at) => {
-    const next = points[at + 1];
-    const length = next ? next.time - point.time : 1;
-    for (const [key, value] of point.rates) {
-      sums.set(key, (sums.get(key) ?? 0) + value * length);
-    }
-  });
-  return [...sums].sort((one, other) => other[1] - one[1] || (one[0] < other[0] ? -1 : 1))
-    .slice(0, MOST_SERIES).map(([key]) => key);
-}
-
-function valueOf(point, key, keys) {
-  if (key !== OTHERS) return point.rates.get(key) ?? 0;
-  return Math.max(total(point) - keys.reduce(
-    (sum, each) => sum + (point.rates.get(each) ?? 0), 0), 0);
-}
-
-// The outline of one job: its rate holds from a point to the next one.
-function area(points, below, above, scale, to) {
-  const edge = (values) => points.flatMap((point, at) => {
-    const end = points[at + 1]?.time ?? to;
-    const y = scale.y(values[at]).toFixed(1);
-    return [`${scale.x(point.time).toFixed(1)} ${y}`, `${scale.x(end).toFixed(1)} ${y}`];
-  });
-  if (!points.length) return "";
-  return `M${[...edge(above), ...edge(below).reverse()].join("L")}Z`;
-}
-
-function drawCapacity(svg, points, scale, width) {
-  const known = points.filter((point) => point.bandwidth !== null);
-  if (!known.length) return;
-  const line = known.flatMap((point, at) => {
-    const end = known[at + 1] ? scale.x(known[at + 1].time) : width;
-    const y = scale.y(point.bandwidth).toFixed(1);
-    return [`${scale.x(point.time).toFixed(1)} ${y}`, `${end.toFixed(1)} ${y}`];
-  });
-  element("path", { class: "capacity", d: `M${line.join("L")}` }, svg);
 }

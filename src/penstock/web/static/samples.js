@@ -1,29 +1,35 @@
 // SPDX-License-Identifier: MIT
-// The rates of the last hour, as far as this browser has got them, and of a time before
-// that it has asked the archive for.
+// Rates over time: those of the last hour, as far as this browser has got them, and of a
+// time before that it has asked the archive for; or all those of a simulation.
 
 const KEPT_S = 3600;
 // Jobs of one point that are kept one by one; all others are added up.
 const MOST = 12;
 // How long a status holds if no other one follows (s).
 const HOLDS_S = 5;
+// Two instants that differ by less are the same (s).
+const SAME_S = 1e-6;
 
 // Put empty points where nothing is known: a rate must not be drawn over a gap.
 function withGaps(points) {
   return points.flatMap((point, at) => {
     const end = point.time + point.holds;
     const next = points[at + 1];
-    if (!next || next.time <= end) return [point];
+    if (!next || next.time <= end + SAME_S) return [point];
     const empty = { time: end, bandwidth: null, rates: new Map(), others: 0,
       holds: next.time - end };
     return [point, empty];
   });
 }
 
+// The points of a picture. In one with an `end`, a rate holds until the next instant, or
+// until the end; in any other one there may be gaps.
 export function pointsOf(picture) {
   const [first, second] = picture.times;
-  const holds = Math.max(1.5 * ((second ?? first) - first), HOLDS_S);
+  const usual = Math.max(1.5 * ((second ?? first) - first), HOLDS_S);
   return picture.times.map((time, at) => {
+    const next = picture.times[at + 1] ?? picture.end;
+    const holds = picture.end === undefined ? usual : next - time;
     const rates = new Map();
     for (const series of picture.series) {
       if (series.rates[at] > 0) rates.set(series.job, series.rates[at]);
@@ -34,10 +40,14 @@ export function pointsOf(picture) {
 }
 
 export class Samples {
-  constructor() {
+  // Points that are older than `keptS` are dropped.
+  constructor(keptS = KEPT_S) {
+    this.keptS = keptS;
     // Each point: time (s), bandwidth (bytes/s or null), rates (job key -> bytes/s),
     // others (bytes/s), holds (s): how long it holds at most. Oldest first.
     this.points = [];
+    // When a complete picture ends (s).
+    this.end = null;
     // Points of the archive, and the time that they cover.
     this.past = [];
     this.pastFrom = Infinity;
@@ -71,6 +81,12 @@ export class Samples {
     for (const point of pointsOf(picture)) this.push(point);
   }
 
+  // Take a picture that is complete, e.g. of a simulation, in place of all points.
+  replace(picture) {
+    this.points = pointsOf(picture);
+    this.end = picture.end;
+  }
+
   // Take a status; jobs that are drawn now are kept one by one.
   addStatus(status, drawnKeys) {
     const drawing = status.jobs.filter((line) => line.achieved > 0);
@@ -90,7 +106,7 @@ export class Samples {
     const last = this.points.at(-1);
     if (last && point.time <= last.time) return;
     this.points.push(point);
-    const oldest = point.time - KEPT_S;
+    const oldest = point.time - this.keptS;
     let old = 0;
     while (this.points[old].time < oldest) old += 1;
     if (old) this.points.splice(0, old);
@@ -110,7 +126,7 @@ export class Samples {
       if (point.time > time) break;
       found = point;
     }
-    return found && time <= found.time + found.holds ? found : null;
+    return found && time <= found.time + found.holds + SAME_S ? found : null;
   }
 
   get oldest() {
@@ -118,6 +134,6 @@ export class Samples {
   }
 
   get newest() {
-    return this.points.length ? this.points.at(-1).time : null;
+    return this.end ?? this.points.at(-1)?.time ?? null;
   }
 }
