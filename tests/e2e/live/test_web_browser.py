@@ -15,15 +15,13 @@ pytest.importorskip("starlette", reason="needs the extra `web`")
 pytest.importorskip("uvicorn", reason="needs the extra `web`")
 pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
+from support.browsers import chromium, faultless_page, why_no_browser
 from support.pages import PageDaemon
-from support.waiting import LIMIT_S, until
+from support.waiting import until
 
-CHROMIUM = Path("/usr/bin/chromium")
-LIMIT_MS = 1000.0 * LIMIT_S
-
-pytestmark = pytest.mark.skipif(not CHROMIUM.exists(), reason="needs chromium")
+pytestmark = pytest.mark.skipif(bool(why_no_browser()), reason=why_no_browser())
 
 
 @pytest.fixture(scope="module")
@@ -42,33 +40,15 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDaemon]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=str(CHROMIUM), args=["--no-sandbox"]
-        )
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture
 def page(browser: Browser, daemon: PageDaemon) -> Iterator[Page]:
-    """Return the page, which must report no error, e.g. of its content policy."""
-    expect.set_options(timeout=LIMIT_MS)
-    page = browser.new_page(viewport={"width": 1000, "height": 800})
-    page.set_default_timeout(LIMIT_MS)
-    faults: list[str] = []
-    page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("console", lambda message: _note(message.type, message.text, faults))
-    page.goto(daemon.address)
-    yield page
-    page.close()
-    assert faults == []
-
-
-def _note(kind: str, text: str, faults: list[str]) -> None:
-    # The browser logs failed connections, and answers that say what was wrong.
-    if kind == "error" and not re.search("ERR_|status of 4", text):
-        faults.append(text)
+    with faultless_page(browser) as page:
+        page.goto(daemon.address)
+        yield page
 
 
 def test_the_picture_shows_both_writers(page: Page) -> None:
@@ -84,7 +64,7 @@ def test_the_table_shows_what_ctl_shows(page: Page, daemon: PageDaemon) -> None:
         "control on, policy fair-share shares 8 MB/s among 2 jobs"
     )
     row = page.locator('#jobs tr[data-job$=":climate"]')
-    expect(row.locator("td").nth(3)).to_have_text("4 MB/s")
+    expect(row.locator("td").nth(2)).to_have_text("4 MB/s")
     assert daemon.job("climate")["granted"] == 4e6
 
 
@@ -163,7 +143,7 @@ def test_rows_keep_the_focus(page: Page) -> None:
 
 
 def test_sorting_and_looking_for_names(page: Page) -> None:
-    names = page.locator("#jobs tbody td:first-child")
+    names = page.locator("#jobs tbody th")
     page.locator("#jobs thead").get_by_role("button", name="job").click()
     expect(names).to_have_text(["climate", "genome"])
     page.locator("#jobs thead").get_by_role("button", name="job").click()

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""The page of a simulation in a real browser, from a file."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="needs playwright")
+
+from playwright.sync_api import Browser, Page, expect
+
+from support.browsers import LIMIT_MS, chromium, faultless_page, why_no_browser
+from support.sessions import ROOT
+from support.waiting import LIMIT_S
+
+pytestmark = pytest.mark.skipif(bool(why_no_browser()), reason=why_no_browser())
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the address of the page of three policies."""
+    path = tmp_path_factory.mktemp("view") / "page.html"
+    names = ("greedy-yield", "fcfs", "fair-share")
+    words = [word for name in names for word in ("--policy", name)]
+    subprocess.run(
+        [sys.executable, "-m", "penstock", "compare", "examples/three.json", *words]
+        + ["--view", str(path)],
+        check=True,
+        cwd=ROOT,
+        capture_output=True,
+        timeout=LIMIT_S,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, address: str) -> Iterator[Page]:
+    with faultless_page(browser) as page:
+        page.goto(address)
+        yield page
+
+
+def test_frontier_timelines_and_yields_are_drawn(page: Page) -> None:
+    expect(page.locator("#facts")).to_contain_text("3 policies on 1 instance")
+    expect(page.locator("#frontier path.dot")).to_have_count(3)
+    expect(page.locator("#timeline0 h3")).to_have_text("greedy-yield")
+    expect(page.locator("#timeline1 h3")).to_have_text("fair-share")
+    for name in ("climate", "fusion", "genome"):
+        shape = page.locator(f'#timeline0 path[data-job=":{name}"]')
+        expect(shape).to_have_attribute("d", re.compile(r"^M.*Z$"))
+    expect(page.locator("#yields line.mark")).to_have_count(6)
+    row = page.locator("#policies tbody tr").first
+    expect(row).to_contain_text("greedy-yield")
+    expect(row).to_contain_text("0.8897")
+
+
+def test_policies_are_switched(page: Page) -> None:
+    page.get_by_label("Policy").select_option("fcfs")
+    expect(page.locator("#timeline0 h3")).to_have_text("fcfs")
+    expect(page.locator("#yield-table th").nth(1)).to_have_text("fcfs")
+    page.locator("#frontier path.dot.chosen1").click()
+    expect(page.locator("#timeline0 h3")).to_have_text("fair-share")
+    expect(page.locator("#timeline1 h3")).to_have_text("fcfs")
+    page.get_by_role("button", name="greedy-yield").click()
+    expect(page.get_by_label("Policy")).to_have_value("greedy-yield")
+    page.get_by_label("beside").select_option("none")
+    expect(page.locator("#timeline1")).to_be_hidden()
+
+
+def test_both_timelines_move_together(page: Page) -> None:
+    words = page.locator("#timeline0 .words"), page.locator("#timeline1 .words")
+    page.get_by_role("button", name="1/4").click()
+    picture = page.locator("#timeline0 .picture")
+    picture.focus()
+    page.keyboard.press("ArrowLeft")
+    # 60 min less a tenth of a quarter of them.
+    for each in words:
+        expect(each).to_contain_text("58.5 min: ")
+    expect(picture).to_have_attribute("aria-valuetext", re.compile("^58.5 min: "))
+    page.keyboard.press("End")
+    for each in words:
+        expect(each).to_contain_text("60 min: ")
+
+
+def test_the_picture_as_a_table(page: Page) -> None:
+    page.locator("#timeline0 summary").click()
+    table = page.locator("#timeline0 details table")
+    expect(table.locator("thead th")).to_have_text(
+        ["time", "climate", "fusion", "genome", "others", "all"]
+    )
+    expect(table.locator("tbody tr")).to_have_count(13)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_screen_does_not_scroll_sideways(page: Page, scheme: str) -> None:
+    page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    page.set_viewport_size({"width": 400, "height": 700})
+    expect(page.locator("#timeline0 svg")).to_be_visible()
+    page.wait_for_function(
+        "document.documentElement.scrollWidth <= 400", timeout=LIMIT_MS
+    )
