@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,6 +19,8 @@ from support.browsers import LIMIT_MS, chromium, faultless_page, why_no_browser
 from support.sessions import ROOT
 from support.waiting import LIMIT_S
 
+DESKTOP = {"DISPLAY", "WAYLAND_DISPLAY", "BROWSER"}
+
 pytestmark = pytest.mark.skipif(bool(why_no_browser()), reason=why_no_browser())
 
 
@@ -29,13 +31,16 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     names = ("greedy-yield", "fcfs", "fair-share")
     words = [word for name in names for word in ("--policy", name)]
     subprocess.run(
-        [sys.executable, "-m", "penstock", "compare", "examples/three.json", *words]
-        + ["--view", str(path)],
+        [
+            *(sys.executable, "-m", "penstock", "compare", "examples/three.json"),
+            *(*words, "--view", str(path)),
+        ],
         check=True,
         cwd=ROOT,
         capture_output=True,
         timeout=LIMIT_S,
-        env={"PATH": "/usr/bin:/bin"},
+        # No browser of a desktop opens the page.
+        env={name: os.environ[name] for name in os.environ if name not in DESKTOP},
     )
     return path.as_uri()
 

@@ -20,9 +20,7 @@ def pictures(instance: Instance, **changed: list[float]) -> dict[str, Any]:
     """Return the pictures of two policies; `changed` are other yields of a result."""
     policies = [get_policy(label) for label in LABELS]
     yields = {each: simulate(instance, each).yields.tolist() for each in LABELS}
-    for label, values in changed.items():
-        yields[label] = values
-    return simulated_pictures(instance, policies, yields, steady=True)
+    return simulated_pictures(instance, policies, yields | changed, steady=True)
 
 
 def test_the_picture_of_a_known_schedule() -> None:

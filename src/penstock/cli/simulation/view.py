@@ -77,7 +77,10 @@ def _read_result(path: str) -> dict[str, Any]:
         )
     rows = rows_of_result(result, path)
     labels = policies_in_all(rows)
-    if not labels or any(len(r["yields"]) != len(r["applications"]) for r in rows):
+    is_whole = all(each["policies"] for each in result["instances"])
+    if not (labels and is_whole) or any(
+        len(row["yields"]) != len(row["applications"]) for row in rows
+    ):
         raise InputError(
             "this result of penstock compare is damaged: yields are missing",
             where=path,
