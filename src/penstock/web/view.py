@@ -85,8 +85,7 @@ def _means(policy: str, outcomes: Sequence[Mapping[str, Any]]) -> dict[str, Any]
 def shown_instance(instance: Mapping[str, Any], note: str = "") -> dict[str, Any]:
     """Return an instance of a result in the form of the page, without pictures.
 
-    ``yields`` and ``pictures`` are by policy; ``note``: why a policy has no picture;
-    ``by_time``: rates in pictures are parts of the time of the targets.
+    ``yields`` and ``pictures`` are by policy; ``note``: why a policy has no picture.
     """
     policies = instance["policies"]
     bound = instance["bound"]
@@ -97,7 +96,6 @@ def shown_instance(instance: Mapping[str, Any], note: str = "") -> dict[str, Any
         "yields": {policy: each["yields"] for policy, each in policies.items()},
         "pictures": {},
         "note": note,
-        "by_time": False,
     }
 
 

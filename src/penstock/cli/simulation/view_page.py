@@ -81,7 +81,6 @@ def _with_pictures(
     document: Mapping[str, Any], number: int, policies: Sequence[Policy] | None
 ) -> dict[str, Any]:
     """Return an instance in the form of the page, with timelines if possible."""
-    from penstock.model import Sharing
     from penstock.web.simulated import simulated_pictures
     from penstock.web.view import shown_instance
 
@@ -98,7 +97,6 @@ def _with_pictures(
     except PenstockError as error:
         shown["note"] = f"{error}."
         return shown
-    shown["by_time"] = instance.platform.sharing is Sharing.TIME
     shown["note"] = (
         "this version of penstock does not have it, or simulates it otherwise."
     )

@@ -94,9 +94,11 @@ export function total(point) {
   return sum;
 }
 
+// The highest rate, or the bandwidth if rates exceed it by a rounding error only.
 export function highest(points) {
-  return points.reduce(
-    (most, point) => Math.max(most, point.bandwidth ?? 0, total(point)), 0) || 1;
+  const bandwidth = Math.max(0, ...points.map((point) => point.bandwidth ?? 0));
+  const rate = Math.max(0, ...points.map(total));
+  return (rate > 1.001 * bandwidth ? rate : bandwidth) || 1;
 }
 
 // The jobs that moved most in these points, the largest first.

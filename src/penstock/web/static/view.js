@@ -69,12 +69,13 @@ const pictures = drawable ? [0, 1].map((at) => makePicture(at)) : [];
 
 // One of two pictures, which move together, with the same colours in the same order.
 function makePicture(at) {
-  const [{ times, end, series }] = Object.values(drawable.pictures);
+  const [{ times, end, series, bandwidth }] = Object.values(drawable.pictures);
   const section = get(`timeline${at}`);
   const [title, box, words, legend, details] = section.children;
   const picture = new Picture(new Samples(), timeWindow(end - times[0]), {
     box, words, legend, data: details, keys: series.map((each) => each.job),
-    amount: drawable.by_time ? part : rate,
+    // Of a workload without units, e.g. a synthetic one, all bandwidth is 1.
+    amount: bandwidth[0] === 1 ? part : rate,
     time: (seconds) => duration(seconds - times[0]),
   });
   return Object.assign(picture, { section, title });
