@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,24 +19,72 @@ pytest.importorskip("playwright.sync_api", reason="needs playwright")
 from playwright.sync_api import Browser, Page, expect
 
 from support.browsers import chromium, faultless_page, why_no_browser
+from support.daemons import PHASES
+from support.mounts import Mounted, why_no_mounts
 from support.pages import PageDaemon
-from support.waiting import until
+from support.users import NEEDS_ROOT, NOBODY, open_for_all
+from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.skipif(bool(why_no_browser()), reason=why_no_browser())
+
+SLO = """
+scheduler = "two-level"
+default = "bulk"
+[applications.bulk]
+throughput = "15 MB/s"
+latency = "5 s"
+[applications.viewer]
+throughput = "1 MB/s"
+latency = "100 ms"
+[[rules]]
+application = "viewer"
+path = "frames"
+"""
+#: A simulation may have to be compiled first (ms).
+SIMULATION_MS = 120_000.0
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageDaemon]:
-    """Return a daemon with two writers that share 8 MB/s."""
-    made = PageDaemon(tmp_path_factory.mktemp("browser"))
+    """Return a daemon with two writers that share 8 MB/s.
+
+    They write to a mount with a limit, where mounts are possible. Before them, a job
+    has written twice and ended.
+    """
+    folder = tmp_path_factory.mktemp("browser")
+    mounted = None if why_no_mounts() else Mounted(folder)
+    made = PageDaemon(folder)
     try:
+        if mounted is not None:
+            (folder / "slo.toml").write_text(SLO)
+            mounted.start("--limit=20MB/s", f"--slo={folder / 'slo.toml'}")
+            made.data = mounted.point
+            made.settings["prefixes"] = str(mounted.point)
         made.start()
+        _write_twice(made)
         made.write("climate")
         made.write("genome")
         until(lambda: sum(line["active"] for line in made.status()["jobs"]) == 2)
         yield made
     finally:
         made.close()
+        if mounted is not None:
+            mounted.end()
+
+
+def _write_twice(daemon: PageDaemon) -> None:
+    """Run a job with two operations, or more if the machine is slow, to its end."""
+    ended = daemon.run(sys.executable, "-c", PHASES, "ended", job="ended")
+    assert ended.stdin is not None
+    assert ended.stdout is not None
+    for operation in (1, 2):
+        ended.stdin.write("write\n")
+        ended.stdin.flush()
+        ended.stdout.readline()
+        until(lambda count=operation: daemon.job("ended")["operations"] >= count)
+    ended.stdin.close()
+    ended.wait(LIMIT_S)
+    until(lambda: not daemon.job("ended"))
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +150,77 @@ def test_a_wrong_policy_is_refused_in_words(page: Page) -> None:
     policy.get_by_role("button", name="Change ...").click()
     page.get_by_role("button", name="Change it").click()
     expect(page.locator("#act-answer")).to_contain_text("did you mean 'fcfs'?")
+
+
+def test_before_a_change_of_policy_the_last_hour_is_simulated(
+    page: Page, daemon: PageDaemon
+) -> None:
+    policy = page.locator('form[data-act="policy"]')
+    policy.get_by_label("Policy").fill("fcfs")
+    policy.get_by_role("button", name="Change ...").click()
+    page.get_by_role("button", name="What would it have done").click()
+    answer = page.locator("#what-if-answer")
+    expect(answer).to_contain_text(
+        re.compile(r"the lowest yield is [\d.]+ under fair-share, [\d.]+ under fcfs"),
+        timeout=SIMULATION_MS,
+    )
+    expect(answer.locator("figcaption")).to_have_text(
+        ["What was", "Simulated under fcfs"]
+    )
+    expect(answer.locator("tbody th")).to_contain_text(["ended"])
+    page.get_by_role("button", name="Keep it").click()
+    assert daemon.status()["policy"] == "fair-share"
+
+
+def test_a_past_job_is_listed_and_reported(page: Page) -> None:
+    page.get_by_role("button", name="List them").click()
+    page.get_by_role("button", name="ended").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("caption")).to_contain_text(
+        [re.compile(r"The last \d of \d operations")]
+    )
+    expect(dialog.get_by_role("img")).to_have_attribute(
+        "aria-label", re.compile(r"^\d operations from")
+    )
+
+
+@pytest.mark.skipif(bool(why_no_mounts()), reason=why_no_mounts())
+def test_a_mount_shows_its_promises(page: Page, daemon: PageDaemon) -> None:
+    mounts = page.locator("#mounts")
+    expect(mounts).to_contain_text(f"{daemon.data}: 20 MB/s")
+    row = mounts.locator("tr", has_text="bulk")
+    # The columns: promised, got, latency, 95 % within, kept, missed.
+    expect(row.locator("td").nth(0)).to_have_text("15 MB/s")
+    expect(row.locator("td").nth(4)).to_have_text(re.compile("^[1-9]"))
+
+
+def test_storages_and_nodes(page: Page) -> None:
+    expect(page.locator("#storages tbody tr")).to_contain_text(
+        [re.compile(r"one for all jobs8 MB/ssetting2.*MB/s, \d+ %")]
+    )
+    page.locator("#nodes summary").click()
+    row = page.locator("#nodes tbody tr")
+    expect(row).to_have_text("hereconnected22")
+
+
+def test_the_picture_is_a_table_and_a_slider_too(page: Page) -> None:
+    expect(page.locator("#legend")).to_contain_text("climate")
+    page.get_by_text("The picture as a table").click()
+    heads = page.locator("#picture-data thead th")
+    expect(heads.first).to_have_text("time")
+    expect(heads.last).to_have_text("all")
+    slider = page.get_by_role("slider")
+    expect(slider).to_have_attribute("aria-valuetext", "up to now")
+    page.get_by_role("button", name="1 min", exact=True).click()
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(slider).to_have_attribute("aria-valuetext", re.compile(r"^\d\d:\d\d:\d\d: "))
+
+
+def test_the_page_is_painted_at_once(page: Page) -> None:
+    paint = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
+    # 1 s on an idle machine; tests share it with others.
+    assert page.evaluate(paint) < 5000.0
 
 
 def test_a_job_is_explained(page: Page) -> None:
@@ -205,4 +325,33 @@ def test_a_login_in_the_browser(browser: Browser, tmp_path: Path) -> None:
         expect(page.get_by_label("Token")).to_be_visible()
     finally:
         page.close()
+        daemon.close()
+
+
+@NEEDS_ROOT
+def test_a_user_sees_less_than_an_operator(browser: Browser, tmp_path: Path) -> None:
+    open_for_all(tmp_path)
+    path = tmp_path / "tokens"
+    daemon = PageDaemon(tmp_path, web_token=str(path), users="all")
+    make = ("serve", f"--web-token={path}", "--make-web-token")
+    users = {
+        "operator": ("You see all jobs.", 1),
+        str(NOBODY): (f"You see the jobs of user {NOBODY}.", 0),
+    }
+    tokens = {user: daemon.command(*make, user).stdout.strip() for user in users}
+    try:
+        daemon.start()
+        daemon.write("climate")
+        until(lambda: daemon.job("climate"))
+        for user, (words, jobs) in users.items():
+            context = browser.new_context()
+            page = context.new_page()
+            page.goto(daemon.address)
+            page.get_by_label("Token").fill(tokens[user])
+            page.get_by_role("button", name="Log in").click()
+            expect(page.locator("#reader")).to_have_text(words)
+            expect(page.locator("#jobs tbody tr")).to_have_count(jobs)
+            expect(page.locator("#operate")).to_be_visible(visible=bool(jobs))
+            context.close()
+    finally:
         daemon.close()
