@@ -304,32 +304,10 @@ def test_the_page_says_since_when_it_has_no_news(
     expect(news).to_be_empty()
 
 
-def test_a_login_in_the_browser(browser: Browser, tmp_path: Path) -> None:
-    path = tmp_path / "tokens"
-    daemon = PageDaemon(tmp_path, web_token=str(path))
-    make = ("serve", f"--web-token={path}", "--make-web-token=operator")
-    token = daemon.command(*make).stdout.strip()
-    page = browser.new_page()
-    try:
-        daemon.start()
-        page.goto(daemon.address)
-        page.get_by_label("Token").fill("wrong")
-        page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("alert")).to_have_text("This token is not valid.")
-        page.get_by_label("Token").fill(token)
-        page.get_by_role("button", name="Log in").click()
-        expect(page.locator("#reader")).to_have_text("You see all jobs.")
-        assert token not in page.url
-        assert page.evaluate("document.cookie") == ""
-        page.get_by_role("button", name="Log out").click()
-        expect(page.get_by_label("Token")).to_be_visible()
-    finally:
-        page.close()
-        daemon.close()
-
-
 @NEEDS_ROOT
-def test_a_user_sees_less_than_an_operator(browser: Browser, tmp_path: Path) -> None:
+def test_two_users_log_in_and_see_different_things(
+    browser: Browser, tmp_path: Path
+) -> None:
     open_for_all(tmp_path)
     path = tmp_path / "tokens"
     daemon = PageDaemon(tmp_path, web_token=str(path), users="all")
@@ -339,19 +317,25 @@ def test_a_user_sees_less_than_an_operator(browser: Browser, tmp_path: Path) -> 
         str(NOBODY): (f"You see the jobs of user {NOBODY}.", 0),
     }
     tokens = {user: daemon.command(*make, user).stdout.strip() for user in users}
+    page = browser.new_page()
     try:
         daemon.start()
         daemon.write("climate")
         until(lambda: daemon.job("climate"))
+        page.goto(daemon.address)
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_have_text("This token is not valid.")
         for user, (words, jobs) in users.items():
-            context = browser.new_context()
-            page = context.new_page()
-            page.goto(daemon.address)
             page.get_by_label("Token").fill(tokens[user])
             page.get_by_role("button", name="Log in").click()
             expect(page.locator("#reader")).to_have_text(words)
             expect(page.locator("#jobs tbody tr")).to_have_count(jobs)
             expect(page.locator("#operate")).to_be_visible(visible=bool(jobs))
-            context.close()
+            assert tokens[user] not in page.url
+            assert page.evaluate("document.cookie") == ""
+            page.get_by_role("button", name="Log out").click()
+            expect(page.get_by_label("Token")).to_be_visible()
     finally:
+        page.close()
         daemon.close()

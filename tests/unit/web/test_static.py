@@ -60,6 +60,39 @@ def test_amounts_are_printed_as_in_the_terminal() -> None:
     assert evaluated("format.js", script) == expected
 
 
+def test_times_have_a_unit_that_can_be_read() -> None:
+    script = "return [0, 5.8e-5, 0.03, 0.1, 90, 600, 7200, 3e5].map(module.duration);"
+    expected = ["0 s", "58 µs", "30 ms", "0.1 s", "90 s", "10 min", "2 h", "3.472 d"]
+    assert evaluated("format.js", script) == expected
+
+
+def test_an_axis_has_round_steps() -> None:
+    script = "return [57.37e6, 1, 9.9e9, 100].map((most) => module.roundSteps(most));"
+    assert evaluated("format.js", script) == [
+        [0, 20e6, 40e6],
+        [0, 0.5, 1],
+        [0, 5e9],
+        [0, 50, 100],
+    ]
+    script = "return module.roundSteps(10 * 2 ** 20, 8 * 2 ** 20);"
+    assert evaluated("format.js", script) == [0, 5 * 2**20, 10 * 2**20]
+
+
+def test_points_are_joined_by_their_instants() -> None:
+    script = """
+        const points = Array.from({ length: 3600 }, (_, at) => ({
+          time: 1e6 + at, bandwidth: 10, rates: new Map([["7:a", at % 2]]), others: 1,
+          holds: 5 }));
+        const early = module.thinned(points);
+        const late = module.thinned(points.slice(3));
+        return [early.length, early[9], late[9], [...early[9].rates]];
+    """
+    length, early, late, rates = evaluated("stack.js", script)
+    assert length <= 501
+    assert early == late
+    assert rates == [["7:a", 0.5]]
+
+
 PICTURE = {
     "times": [100.0, 101.0],
     "bandwidth": [10.0, 10.0],

@@ -140,7 +140,7 @@ export async function showPast(box, open) {
 
 export function showStorages(box, status) {
   const rows = status.storages.map((storage) => storageRow(storage, status.jobs));
-  const heads = ["storage", "bandwidth", "known by", "active jobs", "last", "load"];
+  const heads = ["storage", "bandwidth", "known by", "active jobs", "did last", "load"];
   const parts = rows.length ? [table([heads, ...rows], "Load of the storages")] : [];
   for (const fault of status.faults) parts.push(paragraph(`Fault: ${fault}`, "bad"));
   for (const each of status.throttled) {

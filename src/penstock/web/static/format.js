@@ -36,7 +36,21 @@ export function rate(bytesPerSecond, like = bytesPerSecond) {
   return `${volume(bytesPerSecond, like)}/s`;
 }
 
+// Round amounts from 0 up to `most`, for an axis, in the units of `like`.
+export function roundSteps(most, like = most) {
+  const base = isBinary(like) ? 1024 : 1000;
+  const [number, power] = scaled(most, base);
+  const size = 10 ** Math.floor(Math.log10(number));
+  const step = [0.2, 0.5, 1, 2, 5].map((digit) => digit * size)
+    .find((each) => number / each <= 4);
+  const count = Math.floor(number / step + 1e-9);
+  return Array.from({ length: count + 1 },
+    (_, at) => Number((at * step).toPrecision(12)) * base ** power);
+}
+
 export function duration(seconds) {
+  if (seconds > 0 && seconds < 1e-3) return `${digits(1e6 * seconds)} µs`;
+  if (seconds > 0 && seconds < 0.1) return `${digits(1e3 * seconds)} ms`;
   if (seconds < 120) return `${digits(seconds)} s`;
   if (seconds < 7200) return `${digits(seconds / 60)} min`;
   if (seconds < 172800) return `${digits(seconds / 3600)} h`;

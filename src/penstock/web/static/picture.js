@@ -6,7 +6,7 @@
 // Pictures that share a `TimeWindow` move together.
 
 import { drawn, paragraph, table } from "./dom.js";
-import { nameOf } from "./format.js";
+import { nameOf, roundSteps } from "./format.js";
 import { OTHERS, Palette, drawStack, highest, largest, legendItems, thinned, total,
   valueOf } from "./stack.js";
 
@@ -16,6 +16,8 @@ const LEFT = 64;
 const BOTTOM = 18;
 const TOP = 6;
 const TABLE_ROWS = 12;
+// A smaller part of all is a rounding error.
+const LEAST = 1e-6;
 
 // The time that pictures show.
 export class TimeWindow {
@@ -146,7 +148,8 @@ export class Picture {
     }
     this.box.replaceChildren(svg);
     this.describe(moment, keys);
-    const hasOthers = points.some((point) => valueOf(point, OTHERS, keys) > 0);
+    const hasOthers = points.some(
+      (point) => valueOf(point, OTHERS, keys) > LEAST * total(point));
     this.legend.replaceChildren(...legendItems(keys, this.palette, hasOthers));
   }
 
@@ -189,11 +192,11 @@ export class Picture {
   }
 
   drawAxes(svg, scale, height) {
-    for (const part of [0, 0.5, 1]) {
-      const y = scale.y(part * scale.most);
+    for (const value of roundSteps(scale.most, this.bandwidth || scale.most)) {
+      const y = scale.y(value);
       drawn("line", { class: "axis", x1: LEFT, x2: this.width, y1: y, y2: y }, svg);
       drawn("text", { x: LEFT - 5, y: y + 4, "text-anchor": "end" }, svg)
-        .textContent = part ? this.amount(part * scale.most, this.bandwidth) : "0";
+        .textContent = value ? this.amount(value, this.bandwidth) : "0";
     }
     const places = this.width < 500 ? [0, 1] : [0, 0.25, 0.5, 0.75, 1];
     for (const part of places) {
@@ -221,7 +224,7 @@ export class Picture {
     const point = this.samples.at(moment);
     if (!point) return `${this.time(moment)}: nothing is known about this time.`;
     const shares = this.sharesOf(point, keys)
-      .filter(([, value]) => value > 0)
+      .filter(([, value]) => value > LEAST * total(point))
       .map(([name, value]) => `${name} ${this.amount(value, this.bandwidth)}`);
     const shared = point.bandwidth === null ? "" :
       ` of ${this.amount(point.bandwidth, this.bandwidth)}`;
