@@ -11,6 +11,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def test_every_query_in_a_real_prometheus(tmp_path: Path) -> None:
             for panel in PANELS:
                 for query in panel.queries.values():
                     if not any(name in query for name in absent):
-                        until(lambda query=query: _answers(port, query))
+                        until(partial(_answers, port, query))
                     else:
                         _get(port, "query", query=query)
             (group,) = _get(port, "rules")["groups"]

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -81,10 +82,15 @@ def _write_twice(daemon: PageDaemon) -> None:
         ended.stdin.write("write\n")
         ended.stdin.flush()
         ended.stdout.readline()
-        until(lambda count=operation: daemon.job("ended")["operations"] >= count)
+        until(partial(_has_ended, daemon, operation))
     ended.stdin.close()
     ended.wait(LIMIT_S)
     until(lambda: not daemon.job("ended"))
+
+
+def _has_ended(daemon: PageDaemon, count: int) -> bool:
+    """Return True if so many operations of the job have ended."""
+    return bool(daemon.job("ended")["operations"] >= count)
 
 
 @pytest.fixture(scope="module")

@@ -158,8 +158,13 @@ def test_the_browser_of_the_desktop_gets_the_page(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
+
+    def open_one(url: str) -> bool:
+        opened.append(url)
+        return True
+
     monkeypatch.setenv("BROWSER", "some")
-    monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
+    monkeypatch.setattr("webbrowser.open", open_one)
     compare(*SMALL)
     assert main(["view", "result.json", "--no-browser"]) == 0
     assert opened == []

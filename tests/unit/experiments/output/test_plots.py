@@ -14,13 +14,13 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
+from penstock.analysis.shares import shares_between
 from penstock.errors import InputError
 from penstock.experiments.comparison import compare
 from penstock.experiments.output.plots import (
     colour_of,
     comparison_chart,
     save_figure,
-    shares_between,
     timeline,
 )
 from penstock.experiments.runners.executors import Inline
