@@ -360,10 +360,11 @@ def draw(samples: list[Sample], path: Path) -> None:
     times_min = [sample.time_s / 60.0 for sample in samples]
     figure, axes = plt.subplots(len(panels), 1, sharex=True, figsize=(8, 9))
     for axis, (label, values) in zip(axes, panels.items(), strict=True):
-        for sample in samples:
-            if sample.trouble:
-                color = colors[sample.trouble]
-                axis.axvline(sample.time_s / 60.0, color=color, alpha=0.3, lw=0.8)
+        for name, color in colors.items():
+            marked = [each.time_s / 60.0 for each in samples if each.trouble == name]
+            width = 2.0 if name == "killed" else 0.4
+            place = axis.get_xaxis_transform()
+            axis.vlines(marked, 0, 1, color=color, lw=width, transform=place)
         axis.plot(times_min, values, color="black", lw=0.8)
         axis.set_ylabel(label)
         axis.set_ylim(bottom=0)
