@@ -24,7 +24,7 @@ __all__ = ["serve_app"]
 
 _MOST_CONNECTIONS: Final = 256
 #: Connections that wait to be accepted; so many are accepted at once.
-_BACKLOG: Final = 128
+_BACKLOG: Final = 512
 #: How long a connection may do nothing (s).
 _IDLE_S: Final = 20.0
 #: Longest head of a request (bytes).

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["WebConfig", "main", "page_address", "web_process"]
 
-_BACKLOG = 128
+_BACKLOG = 512
 _OPEN_TO_ALL = 0o666
 #: Priority of the process: the daemon and programs come first.
 _NICE = 5
