@@ -96,6 +96,7 @@ class Watch:
         self._run = secrets.token_hex(4)
         self._number = 0
         self._news = asyncio.Event()
+        self._is_closed = False
         self._recent = RecentRates()
         self._mount_task: asyncio.Task[Sequence[MountStatus]] | None = None
         self._last_mounts: Sequence[MountStatus] = ()
@@ -128,6 +129,14 @@ class Watch:
             self._recent.add(self._number, now_s, status)
             self._texts.clear()
             self.silence = ""
+        self._wake_readers()
+
+    def close(self) -> None:
+        """End the events of all readers."""
+        self._is_closed = True
+        self._wake_readers()
+
+    def _wake_readers(self) -> None:
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -159,7 +168,7 @@ class Watch:
         """
         sent = self._number_of(last_id)
         yield f"retry: {_RETRY_MS}\n\n".encode()
-        while may_go_on():
+        while may_go_on() and not self._is_closed:
             news = self._news
             if self.silence:
                 yield self._silence_event()

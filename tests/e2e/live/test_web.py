@@ -244,8 +244,12 @@ def test_the_page_ends_with_the_daemon(tmp_path: Path) -> None:
         try:
             daemon.start()
             pid = _web_process(daemon)
-            stop(daemon)
+            with daemon.events() as events:
+                next(events)
+                stop(daemon)
+                assert all(name != "error" for name, _, _ in events)
             until(lambda pid=pid: not Path(f"/proc/{pid}").exists())  # type: ignore[misc]
+            assert "Traceback" not in daemon.log
         finally:
             daemon.close()
 

@@ -258,3 +258,14 @@ def test_the_numbers_are_those_of_ctl_at_the_same_instant() -> None:
     for line in document["jobs"]:
         assert line.pop("why") == ""
     assert document == by_ctl
+
+
+def test_a_watch_that_is_closed_ends_the_events() -> None:
+    async def act(rig: Rig) -> None:
+        await rig.poll()
+        events = rig.watch.events(OPERATOR)
+        await take(events, 3)
+        rig.watch.close()
+        assert [text async for text in events if b"event:" in text] == []
+
+    with_watch(act)

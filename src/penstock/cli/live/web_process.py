@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from penstock.live.settings import Settings
+    from penstock.web.watch import Watch
 
 __all__ = ["WebConfig", "main", "page_address", "web_process"]
 
@@ -212,7 +213,7 @@ async def _serve(config: WebConfig) -> None:
     async with asyncio.TaskGroup() as group:
         tasks = [
             group.create_task(watch.run()),
-            group.create_task(_set_at_end(reader, ended)),
+            group.create_task(_end_with(reader, watch, ended)),
         ]
         await serve_app(build_app(dashboard), listener, ended)
         for task in tasks:
@@ -229,8 +230,12 @@ async def _standard_input() -> asyncio.StreamReader:
     return reader
 
 
-async def _set_at_end(reader: asyncio.StreamReader, ended: asyncio.Event) -> None:
+async def _end_with(
+    reader: asyncio.StreamReader, watch: Watch, ended: asyncio.Event
+) -> None:
+    """End when the daemon has closed its end of the pipe."""
     await reader.read()
+    watch.close()
     ended.set()
 
 
