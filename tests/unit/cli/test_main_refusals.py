@@ -67,7 +67,8 @@ REFUSED = {
     "bench overhead --policies fcfs": "--policies cannot be used with overhead (use it",
     "bench overhead pacing --output x": "--output cannot be used with overhead, pacing",
     "bench pacing --cluster": "--cluster cannot be used with pacing (use it with slo)",
-    "bench slo --quick": "--quick has no effect (use it with advice or --cluster)",
+    "bench slo --quick": "--quick has no effect (use it with advice, partition or "
+    "--cluster)",
     "bench slo --scenes reader": "--scenes has no effect (use it with --cluster)",
     "bench slo --cluster --scenes x,y": "--scenes: 'x,y' is in no name of a scene (",
     "bench slo --cluster --rounds 3": "--rounds cannot be used with --cluster",
