@@ -4,8 +4,8 @@
 Four applications write to four storage targets, which carry about 19 MB/s together:
 
 - *micro*: the microbenchmark of burst-buffer coordination, with pauses;
-- *cm1* and *lanl*: one checkpoint of CM1 and of LANL App1 in small, with as many
-  requests as the volumes of the paper have to one another (52 : 50), without pauses;
+- *cm1* and *lanl*: checkpoints of CM1 and of LANL App1 in small: the volumes have the
+  proportion of the paper (52 : 50), and there are no pauses;
 - *ior*: a checkpoint as IOR writes it, in few large requests.
 
 Each has several I/O phases with work between them. Slowdown of an application: its time
@@ -62,8 +62,8 @@ class PartitionApp:
 
 
 _MICRO: Final = PartitionApp("micro", 8, 4_000_000, 0.3, start_s=0.0, work_s=3.0)
-_CM1: Final = PartitionApp("cm1", 26, 1_000_000, 0.0, start_s=0.8, work_s=4.0)
-_LANL: Final = PartitionApp("lanl", 25, 1_000_000, 0.0, start_s=1.6, work_s=3.5)
+_CM1: Final = PartitionApp("cm1", 10, 2_600_000, 0.0, start_s=0.8, work_s=4.0)
+_LANL: Final = PartitionApp("lanl", 10, 2_500_000, 0.0, start_s=1.6, work_s=3.5)
 _IOR: Final = PartitionApp("ior", 2, 16_000_000, 0.0, start_s=1.2, work_s=4.5)
 
 
