@@ -52,6 +52,7 @@ from penstock.live.wire.messages import (
     JobJoined,
     JobLeft,
     ListPastJobs,
+    Partition,
     Refused,
     RequestHello,
     RequestReport,
@@ -155,8 +156,7 @@ class Coordinator:
             self._job_left(agent, key, now)
         for key in known:
             # The page of the job may hold any grant: send it again.
-            self._jobs[key].sent_rates.pop(agent, None)
-            self._jobs[key].sent_stages.pop(agent, None)
+            self._jobs[key].forget_sent(agent)
         self._send(agent, self.agent_config, now)
 
     def _job_joined(self, agent: str, message: JobJoined, now: float) -> None:
@@ -227,8 +227,7 @@ class Coordinator:
         counters = job.counters.pop(agent)
         job.moved_elsewhere_bytes += counters.moved_bytes
         job.held_up_elsewhere_s += counters.held_up_s
-        job.sent_rates.pop(agent, None)
-        job.sent_stages.pop(agent, None)
+        job.forget_sent(agent)
         job.phases.drop_node(agent)
         job.busy_agents = job.phases.busy_nodes()
         self._agents[agent].job_keys.discard(job_key)
@@ -386,6 +385,13 @@ class Coordinator:
         controller.allow(job.key, allowed, now)
         job.storage.is_touched = True
 
+    def set_partition(self, job_name: str, partition: Partition) -> None:
+        """Note that new files of jobs of this name go to these storage targets."""
+        for job in self._jobs.values():
+            if job.name == job_name:
+                job.partition = partition
+                self._stale.add(job.key)
+
     def _add_fault(self, fault: str) -> None:
         if fault not in self._faults:
             self._faults.append(fault)
@@ -399,14 +405,8 @@ class Coordinator:
                 continue
             if job.phases.is_active:
                 job.trace.add(now, job.grant)
-            stage = job.order.stage
             for agent, rate in job.rates(self._start_rate).items():
-                if job.sent_rates.get(agent) != rate:
-                    job.sent_rates[agent] = rate
-                    changed.setdefault(agent, Grants({}, {})).rates[job_key] = rate
-                if job.sent_stages.get(agent, False) != stage:
-                    job.sent_stages[agent] = stage
-                    changed.setdefault(agent, Grants({}, {})).stages[job_key] = stage
+                job.add_unsent(agent, rate, changed)
         heartbeat_s = self.agent_config.lease_s / 6.0
         for agent, record in self._agents.items():
             if agent in changed or now - record.sent_s >= heartbeat_s:

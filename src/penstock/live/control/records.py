@@ -23,7 +23,7 @@ from penstock.live.control.stager import NO_ORDER
 from penstock.live.control.storage import SharedStorage
 from penstock.live.control.usage import Usage
 from penstock.live.control.volumes import VolumePredictor
-from penstock.live.wire.messages import JobCounters, ThrottledUser
+from penstock.live.wire.messages import Grants, JobCounters, Partition, ThrottledUser
 from penstock.staging import ApplicationStatus, StagingOrder
 
 __all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers", "throttled_users"]
@@ -76,6 +76,10 @@ class JobRecord:
     """Agent -> rate last sent to it."""
     sent_stages: dict[str, bool] = field(default_factory=dict)
     """Agent -> whether its last order was to stage the job's writes."""
+    partition: Partition | None = None
+    """The storage targets that its new files go to; None: not known."""
+    sent_partitions: dict[str, Partition] = field(default_factory=dict)
+    """Agent -> partition last sent to it."""
     busy_agents: list[str] = field(default_factory=list)
     """Agents on whose nodes the operation goes on."""
     moved_elsewhere_bytes: float = 0.0
@@ -178,6 +182,26 @@ class JobRecord:
     def is_unbacked(self) -> bool:
         """True if its processes claim bytes that the kernel has not counted."""
         return any(counters.unbacked for counters in self.counters.values())
+
+    def add_unsent(self, agent: str, rate: float, grants: dict[str, Grants]) -> None:
+        """Add to the grants of an agent what has changed since the last ones."""
+        stage, partition = self.order.stage, self.partition
+        if self.sent_rates.get(agent) != rate:
+            self.sent_rates[agent] = rate
+            grants.setdefault(agent, Grants({}, {})).rates[self.key] = rate
+        if self.sent_stages.get(agent, False) != stage:
+            self.sent_stages[agent] = stage
+            grants.setdefault(agent, Grants({}, {})).stages[self.key] = stage
+        if partition is not None and self.sent_partitions.get(agent) != partition:
+            self.sent_partitions[agent] = partition
+            orders = grants.setdefault(agent, Grants({}, {}))
+            orders.partitions[self.key] = partition
+
+    def forget_sent(self, agent: str) -> None:
+        """Forget what was sent to an agent, so that all of it is sent again."""
+        self.sent_rates.pop(agent, None)
+        self.sent_stages.pop(agent, None)
+        self.sent_partitions.pop(agent, None)
 
     @property
     def staged_bytes(self) -> float:

@@ -31,6 +31,7 @@ from penstock.live.wire.messages import (
     GetJobReport,
     JobReport,
     ListPastJobs,
+    Partition,
     PastJobs,
     Refused,
     SetPolicy,
@@ -106,6 +107,11 @@ class ControlLoop:
 
     def start(self) -> None:
         """Run the loop in a task; a turn that fails is logged, and the loop goes on."""
+        if self.partitioner:
+            loop = asyncio.get_running_loop()
+            self.partitioner.on_moved = partial(
+                self._in_loop, loop, self._set_partition
+            )
         self._task = asyncio.create_task(self._run())
         self._task.add_done_callback(self._restart)
 
@@ -226,6 +232,17 @@ class ControlLoop:
         if not message.trusted or self.coordinator.has_job(request.job_name, message):
             return None
         return self.folders.explanation(request.job_name)
+
+    def _in_loop(
+        self, loop: asyncio.AbstractEventLoop, act: Callable[..., object], *what: object
+    ) -> None:
+        """Call `act` in the thread of the loop, unless the loop is closed."""
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(act, *what)
+
+    def _set_partition(self, job_name: str, partition: Partition) -> None:
+        self.coordinator.set_partition(job_name, partition)
+        self._work.set()
 
     def _is_about_past(self, message: UserRequest) -> bool:
         """Return True if the archive answers a request, and not the coordinator."""

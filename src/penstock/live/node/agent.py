@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -405,15 +405,17 @@ class Agent:
 
     def _apply_grants(self, message: Grants) -> None:
         # Staging first: a call that the new grant wakes then sees whether to stage.
-        for job_key, stages in message.stages.items():
-            if job_key in self._jobs:
-                job = self._jobs[job_key]
-                job.has_staged = True
-                self._use_page(job, partial(setattr, job.page, "stages", stages))
-        for job_key, rate in message.rates.items():
-            if job_key in self._jobs:
-                job = self._jobs[job_key]
-                self._use_page(job, partial(job.page.grant, rate))
+        for job, stages in self._known(message.stages):
+            job.has_staged = True
+            self._use_page(job, partial(setattr, job.page, "stages", stages))
+        for job, partition in self._known(message.partitions):
+            self._use_page(job, partial(job.page.place, partition))
+        for job, rate in self._known(message.rates):
+            self._use_page(job, partial(job.page.grant, rate))
+
+    def _known(self, orders: Mapping[str, _T]) -> list[tuple[LocalJob, _T]]:
+        jobs = self._jobs
+        return [(jobs[key], order) for key, order in orders.items() if key in jobs]
 
     def _greet(self) -> None:
         self._greeted_s = self._clock()

@@ -33,6 +33,8 @@ from penstock.live.node.page_layout import (
     LEASE_MAX_S,
     MAGIC,
     NO_BUCKET,
+    PART_FOLDER_BYTES,
+    PART_ROOTS_BYTES,
     SIZE,
     UNLIMITED,
     VERSION,
@@ -50,6 +52,7 @@ from penstock.live.node.page_layout import (
     rate_word,
 )
 from penstock.live.node.shared_file import SharedFile, SharedFileError
+from penstock.live.wire.messages import Partition
 
 __all__ = [
     "LEASE_MAX_S",
@@ -368,6 +371,34 @@ class Page:
     def stages(self, stages: bool) -> None:
         offset = PageWords.staging.offset + StagingWords.mode.offset
         self._write(offset, c_uint32(stages))
+
+    @property
+    def partition(self) -> int:
+        """Number of the storage targets of the job's new files; 0: not known."""
+        return int(self._read().staging.partition)
+
+    def place(self, partition: Partition) -> None:
+        """Say on which storage targets new files are: open ones are redirected there.
+
+        Nothing is redirected if the paths do not fit into the page.
+        """
+        staging, now = PageWords.staging.offset, self._read()
+        folder = os.fsencode(partition.folder)
+        roots = b":".join(map(os.fsencode, partition.roots))
+        fits = len(folder) < PART_FOLDER_BYTES and len(roots) < PART_ROOTS_BYTES
+        before = (now.part_folder, now.part_roots, now.staging.part_slots)
+        number = staging + StagingWords.partition.offset
+        if fits and before != (folder, roots, partition.slots):
+            # While the number is 0, no process reads the other words.
+            self._write(number, c_uint32(0))
+            for offset, text, room in (
+                (PageWords.part_folder.offset, folder, PART_FOLDER_BYTES),
+                (PageWords.part_roots.offset, roots, PART_ROOTS_BYTES),
+            ):
+                self._write(offset, ctypes.create_string_buffer(text, room))
+            slots = staging + StagingWords.part_slots.offset
+            self._write(slots, c_uint32(partition.slots))
+        self._write(number, c_uint32(partition.number if fits else 0))
 
     # --- Words that the processes write -------------------------------------------
 

@@ -20,6 +20,8 @@ __all__ = [
     "LEASE_MAX_S",
     "MAGIC",
     "NO_BUCKET",
+    "PART_FOLDER_BYTES",
+    "PART_ROOTS_BYTES",
     "RATE_SHIFT",
     "SIZE",
     "UNLIMITED",
@@ -49,6 +51,8 @@ LEASE_MAX_S: Final = 60.0
 _RATE_UNIT: Final = 2.0**RATE_SHIFT / 1e9
 NO_BUCKET: Final = 255
 _FOLDER_BYTES: Final = 1024
+PART_FOLDER_BYTES: Final = 512
+PART_ROOTS_BYTES: Final = 1024
 FOLDER_KNOWN: Final = 2
 
 
@@ -136,7 +140,9 @@ class StagingWords(Structure):
         ("absorbed_bytes", c_uint64),
         ("drained_bytes", c_uint64),
         ("refused_files", c_uint64),
-        ("unused", c_uint64 * 4),
+        ("partition", c_uint32),
+        ("part_slots", c_uint32),
+        ("unused", c_uint64 * 3),
     )
 
 
@@ -168,6 +174,8 @@ class PageWords(Structure):
         ("buckets", BucketWords * len(Bucket)),
         ("staging", StagingWords),
         ("folder", c_char * _FOLDER_BYTES),
+        ("part_folder", c_char * PART_FOLDER_BYTES),
+        ("part_roots", c_char * PART_ROOTS_BYTES),
     )
 
 

@@ -21,7 +21,7 @@ from typing import Final
 from penstock.errors import InputError, PenstockError
 from penstock.live.staging.drain_process import NamedDrain
 from penstock.live.staging.drainers import MEMORY
-from penstock.live.staging.journal import FAILED, Flag, Journal
+from penstock.live.staging.journal import FAILED, Flag, Journal, part_of_unfinished
 
 __all__ = [
     "JournalReport",
@@ -146,7 +146,15 @@ def _remove_unfinished(folder: Path) -> None:
         name = _UNFINISHED.fullmatch(path.name)
         if name and not Path(f"/proc/{int(name[1], 16)}").exists():
             with contextlib.suppress(OSError):
+                _remove_part(path)
                 path.unlink()
+
+
+def _remove_part(path: Path) -> None:
+    """Remove the part of an unfinished journal, if there is one."""
+    part = part_of_unfinished(path)
+    if part is not None:
+        part.unlink(missing_ok=True)
 
 
 # --- Reporting ------------------------------------------------------------------------

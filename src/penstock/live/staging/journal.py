@@ -3,7 +3,8 @@
 
 The preload library writes and drains journals; here they are only read, to be listed
 and reported. The layout is that of ``native/stage/journal.h`` (a test compares
-`LAYOUT` with it): a header of one page, then a ring of records. A position in the log
+`LAYOUT` with it): a header of one page, then a ring of records, which may be in a file
+of its own, the part. A position in the log
 only grows; it lies in the ring at ``(position - base) % capacity``. The records between
 `drained` and `appended` are to be written to the file.
 """
@@ -38,6 +39,7 @@ __all__ = [
     "drained_so_far",
     "journal_paths",
     "named_writers",
+    "part_of_unfinished",
 ]
 
 MAGIC: Final = int.from_bytes(b"pjournal", "little")
@@ -45,6 +47,7 @@ RECORD_MAGIC: Final = int.from_bytes(b"!precord", "little")
 VERSION: Final = 1
 HEADER_BYTES: Final = 4096
 PATH_BYTES: Final = 3072
+PART_PATH_BYTES: Final = 640
 RECORD_ALIGN: Final = 64
 #: The most data that one record, or one step of a drain, has.
 RECORD_MAX_BYTES: Final = 4 << 20
@@ -104,9 +107,10 @@ class _Header(Structure):
         ("process", c_uint64),
         ("started", c_uint64),
         ("durable", c_uint32),
-        ("unused_word", c_uint32),
+        ("partition", c_uint32),
         ("page", c_uint64 * 2),
-        ("unused", c_uint64 * 3),
+        ("part_inode", c_uint64),
+        ("unused", c_uint64 * 2),
         ("base", c_uint64),
         ("appended", c_uint64),
         ("sequence", c_uint64),
@@ -118,7 +122,8 @@ class _Header(Structure):
         ("freed", c_uint64),
         ("drained_bytes", c_uint64),
         ("unused_drainer", c_uint64 * 5),
-        ("padding", c_char * 768),
+        ("part", c_char * PART_PATH_BYTES),
+        ("padding", c_char * 128),
         ("path", c_char * PATH_BYTES),
     )
 
@@ -141,6 +146,9 @@ class Journal:
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self._descriptor = descriptor
+        #: Descriptor of the file that holds the ring.
+        self._ring = descriptor
+        self._has_no_part = False
 
     @classmethod
     def open(cls, path: Path) -> Self:
@@ -163,17 +171,17 @@ class Journal:
                 f"cannot open the journal: {error.strerror}", where=str(path)
             ) from error
         with ExitStack() as stack:
-            stack.callback(os.close, descriptor)
             journal = cls(path, descriptor)
+            stack.callback(journal.close)
             journal._check()
             stack.pop_all()
         return journal
 
     def close(self) -> None:
         """Close the journal."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+        for descriptor in {self._descriptor, self._ring} - {-1}:
+            os.close(descriptor)
+        self._descriptor = self._ring = -1
 
     def __enter__(self) -> Self:
         return self
@@ -251,9 +259,36 @@ class Journal:
                 where=str(self.path),
                 remedy="drain it as that user: it says which file is written",
             )
-        whole = status.st_size >= HEADER_BYTES + header.capacity
+        if header.partition:
+            self._open_part(header)
+        ring_bytes = os.fstat(self._ring).st_size - HEADER_BYTES
+        whole = ring_bytes >= header.capacity or self._has_no_part
         if not whole or not header.capacity or header.capacity % RECORD_ALIGN:
             raise InputError("a journal that was cut", where=str(self.path))
+
+    @property
+    def part(self) -> Path | None:
+        """Path of the part; None if the data are in the journal itself."""
+        header = self._header()
+        return Path(os.fsdecode(header.part)) if header.partition else None
+
+    def _open_part(self, header: _Header) -> None:
+        """Open the part. An empty journal needs none: it is about to be removed."""
+        part = os.fsdecode(header.part)
+        try:
+            self._ring = os.open(part, _OPEN_FLAGS)
+            status = os.fstat(self._ring)
+        except OSError as error:
+            if isinstance(error, FileNotFoundError) and self.is_empty:
+                self._has_no_part = True
+                return
+            raise InputError(
+                f"cannot open the part {part}: {error.strerror}", where=str(self.path)
+            ) from error
+        if not stat.S_ISREG(status.st_mode) or status.st_ino != header.part_inode:
+            raise InputError(
+                f"another file is in the place of the part {part}", where=str(self.path)
+            )
 
     # --- Records ----------------------------------------------------------------------
 
@@ -276,7 +311,7 @@ class Journal:
     def _record_length(self, header: _Header, position: int) -> int | None:
         """Return the data bytes of the record at `position`; None if it is damaged."""
         place = (position - header.base) % header.capacity
-        content = os.pread(self._descriptor, _HEAD_BYTES, HEADER_BYTES + place)
+        content = os.pread(self._ring, _HEAD_BYTES, HEADER_BYTES + place)
         head = _RecordHead.from_buffer_copy(content.ljust(_HEAD_BYTES, b"\0"))
         most = min(header.capacity - place - _HEAD_BYTES, RECORD_MAX_BYTES)
         end = position + _HEAD_BYTES + head.length
@@ -287,9 +322,7 @@ class Journal:
         ):
             return None
         if header.checked:
-            data = os.pread(
-                self._descriptor, head.length, HEADER_BYTES + place + _HEAD_BYTES
-            )
+            data = os.pread(self._ring, head.length, HEADER_BYTES + place + _HEAD_BYTES)
             if zlib.crc32(data) != head.checksum:
                 return None
         return int(head.length)
@@ -315,6 +348,20 @@ def drained_so_far(path: Path) -> int:
         return int(_read_header(path).drained_bytes)
     except (OSError, ValueError):
         return 0
+
+
+def part_of_unfinished(path: Path) -> Path | None:
+    """Return the part of a journal whose process died while it made the journal.
+
+    Return None if there is none.
+    """
+    try:
+        header = _read_header(path)
+    except (OSError, ValueError):
+        return None
+    part = Path(os.fsdecode(header.part))
+    is_name = part.name.startswith(".penstock-") and part.suffix == ".part"
+    return part if header.magic == MAGIC and is_name and part.is_absolute() else None
 
 
 def named_writers(folder: Path, page: tuple[int, int]) -> dict[int, int]:

@@ -3,14 +3,15 @@
 
 A folder that is missing is made. The tools of a file system may take seconds, so they
 run in a thread of their own, one after the other. If several partitions of one job
-wait, only the last is applied.
+wait, only the last is applied. When one is applied, `Partitioner.on_moved` is told, so
+that files that are open can be redirected to the new targets.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Self
@@ -18,6 +19,7 @@ from typing import Self
 from penstock.errors import InputError, PenstockError
 from penstock.live.staging.drivers import Driver, get_driver
 from penstock.live.wire.frames import WarningLog
+from penstock.live.wire.messages import Partition
 
 __all__ = ["Partitioner", "parsed_targets"]
 
@@ -58,6 +60,10 @@ class Partitioner:
         self._driver = driver
         self._folder = folder
         self._complaints = WarningLog(log)
+        self.on_moved: Callable[[str, Partition], object] | None = None
+        """Called in another thread when the folder of a job is on its targets."""
+        #: Targets -> number of the partition. All jobs share the numbers.
+        self._numbers: dict[frozenset[int], int] = {}
         self._wanted: dict[str, tuple[int, ...]] = {}
         self._lock = threading.Lock()
         self._worker = ThreadPoolExecutor(1, "partitions")
@@ -99,10 +105,25 @@ class Partitioner:
             folder = self._folder_of(job)
             _make(folder)
             self._driver.assign(folder, targets)
+            partition = self._partition(folder, frozenset(numbers))
             self.failures.pop(job, None)
         except PenstockError as error:
             self.failures[job] = str(error)
             self._complaints.add(f"the folder of job {job} was not moved: {error}")
+        else:
+            if self.on_moved is not None:
+                self.on_moved(job, partition)
+
+    def _partition(self, folder: Path, targets: frozenset[int]) -> Partition:
+        """Return what the preload library needs to redirect open files of a job.
+
+        The number is 0, and nothing is redirected, if a path has a colon.
+        """
+        roots = tuple(map(str, self._driver.roots(folder)))
+        number = self._numbers.setdefault(targets, len(self._numbers) + 1)
+        if any(":" in root for root in roots):
+            number = 0
+        return Partition(number, str(folder), self._driver.slots, roots)
 
     def _folder_of(self, job: str) -> Path:
         if "/" in job or job in (".", ".."):

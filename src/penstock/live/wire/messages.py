@@ -72,6 +72,7 @@ __all__ = [
     "MountUse",
     "OnBehalfOf",
     "PageAssigned",
+    "Partition",
     "PastJob",
     "PastJobs",
     "Refused",
@@ -644,6 +645,19 @@ class AgentConfig(Message):
     """The same for writes that memory takes."""
 
 
+class Partition(msgspec.Struct, frozen=True, array_like=True):
+    """The storage targets that new files of a job go to."""
+
+    number: Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+    """The same number means the same targets; 0: not known."""
+    folder: str
+    """The folder of the job. New data of files that are open go to files there."""
+    slots: Annotated[int, msgspec.Meta(ge=0, lt=2**32)] = 0
+    """Number of sub-folders 0, 1, ... that lead to targets; 0: the folder itself."""
+    roots: tuple[str, ...] = ()
+    """Folders, as the kernel names them, that hold the files of the job."""
+
+
 class Grants(Message):
     """Set the grants of jobs on the agent's node; empty grants are a heartbeat."""
 
@@ -651,6 +665,8 @@ class Grants(Message):
     """Job key -> rate on this node."""
     stages: dict[str, bool] = {}
     """Job key -> whether its writes are staged, where that has changed."""
+    partitions: dict[str, Partition] = {}
+    """Job key -> storage targets of its new files, where they have changed."""
 
 
 class RequestReport(Message):

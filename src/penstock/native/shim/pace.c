@@ -444,13 +444,24 @@ void pace_note_absorbed(void)
     note_end(class, now_ns);
 }
 
-bool pace_wants_staging(void)
+static bool has_lease(void)
 {
-    if (LOAD(attached_page->mode) != MODE_CONTROL ||
-        LOAD(attached_page->staging.mode) != STAGING_WRITES)
+    if (LOAD(attached_page->mode) != MODE_CONTROL)
         return false;
     uint64_t lease_ns = LOAD(*attached_lease_ns), now_ns = pace_now_ns();
     return now_ns < lease_ns && lease_ns - now_ns <= LEASE_MAX_NS;
+}
+
+bool pace_wants_staging(void)
+{
+    return LOAD(attached_page->staging.mode) == STAGING_WRITES && has_lease();
+}
+
+uint32_t pace_partition(void)
+{
+    uint32_t partition =
+        atomic_load_explicit(&attached_page->staging.partition, memory_order_acquire);
+    return partition != 0 && has_lease() ? partition : 0;
 }
 
 uint64_t pace_drain_step_bytes(void)

@@ -42,7 +42,8 @@
  *   agent only      magic, version, size, mode, lease_ns, floor_rate, gap_ns,
  *                   bucket_of, free_cached_reads, free_absorbed_writes, bell_user,
  *                   bell_slot, page_bucket.grant_number, all of page_curve,
- *                   page_staging.mode
+ *                   page_staging.mode, .partition, .part_slots, part_folder,
+ *                   part_roots
  *   processes only  all other words
  *
  * There is no lock. A process changes a word by one atomic operation, so a process that
@@ -61,6 +62,8 @@
  *     last_active_ns is loaded with acquire: a process that sees the operation active
  *     also sees when it began.
  *   - An announced operation: announced_bytes is added before phases_begun (release).
+ *   - A partition: part_slots, part_folder and part_roots are written while
+ *     `partition` is 0 and stay as they are until it is 0 again.
  *   - A new page: magic is written last.
  *
  * Versions
@@ -96,6 +99,7 @@ enum page_mode { MODE_OFF = 0, MODE_DRY_RUN = 1, MODE_CONTROL = 2 };
 enum io_class { CLASS_WRITE, CLASS_READ, CLASS_DRAIN, CLASSES };
 
 enum { PACED_CLASSES = 2, BUCKETS = 2, NO_BUCKET = 255, FOLDER_BYTES = 1024 };
+enum { PART_FOLDER_BYTES = 512, PART_ROOTS_BYTES = 1024 };
 
 /* The grant of a bucket as a function of time: G(t) above. */
 struct page_curve {
@@ -157,7 +161,13 @@ struct page_staging {
     _Atomic uint64_t absorbed_bytes; /* written into journals */
     _Atomic uint64_t drained_bytes;  /* written from journals into files */
     _Atomic uint64_t refused_files;  /* files that could not be staged */
-    uint64_t unused[4];
+    /* Number of the storage targets that new files of the job go to; the same number
+     * means the same targets. 0: not known. It holds as long as the lease. */
+    _Atomic uint32_t partition;
+    /* Parts lie in part_folder/0, part_folder/1, ... below this number; 0: in
+     * part_folder itself. */
+    _Atomic uint32_t part_slots;
+    uint64_t unused[3];
 };
 
 struct penstock_page {
@@ -194,6 +204,10 @@ struct penstock_page {
     struct page_bucket buckets[BUCKETS];
     struct page_staging staging;
     char folder[FOLDER_BYTES]; /* of the journals; written by the first that stages */
+    /* Where the parts of redirected files go (journal.h), and the folders, separated by
+     * colons, whose files may be redirected. */
+    char part_folder[PART_FOLDER_BYTES];
+    char part_roots[PART_ROOTS_BYTES];
 };
 
 _Static_assert(sizeof(struct page_curve) == 64, "a curve is one cache line");

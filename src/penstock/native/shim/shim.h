@@ -6,7 +6,8 @@
  *   identity.c  which descriptors are controlled
  *   pace*.c     charging, waiting and counting in the page (page.h)
  *   journal.c   staging: the journal of one file
- *   stage*.c    staging: slots, absorbing writes, draining, journals of other processes
+ *   stage*.c    staging: slots, absorbing writes, draining, journals of other processes,
+ *               redirection of open files to other storage targets
  *   attach.c    start-up: environment, mapping the page
  *   wrap_*.c    the wrapped calls
  *   hints.c     operations announced by programs (penstock.h)
@@ -310,6 +311,9 @@ void pace_note_absorbed(void);
 
 /* Return true if the page asks to stage writes, and its lease is valid. */
 bool pace_wants_staging(void);
+
+/* Return the number of the partition in the page; 0: none, or the lease is over. */
+uint32_t pace_partition(void);
 
 /* Return how many bytes one step of a drain may write: few enough that the drain stops
  * soon after its grant is withdrawn. */

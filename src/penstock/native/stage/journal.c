@@ -48,6 +48,18 @@ static bool fresh_name(char name[JOURNAL_NAME_BYTES], const struct journal_terms
     return text_put_hex(to, end, ADD(names_made, 1)) != NULL;
 }
 
+/* Write a name for a part that no process on any node has used. */
+static bool part_name(char name[PART_PATH_BYTES], const struct journal_terms *terms)
+{
+    const uint64_t numbers[] = {terms->boot[0], terms->process, terms->started,
+                                ADD(names_made, 1)};
+    const char *end = name + PART_PATH_BYTES;
+    char *to = text_put(text_put(name, end, terms->part_folder), end, "/.penstock");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        to = text_put_hex(text_put(to, end, "-"), end, numbers[i]);
+    return text_put(to, end, ".part") != NULL;
+}
+
 /* --- Locks ---------------------------------------------------------------------- */
 
 static struct flock lock_of(int which, short type)
@@ -117,9 +129,16 @@ static void unmap(struct journal *journal)
 void journal_close(struct journal *journal)
 {
     unmap(journal);
+    if (journal->part >= 0)
+        call(SYS_close, journal->part, 0, 0, 0);
     if (journal->fd >= 0)
         call(SYS_close, journal->fd, 0, 0, 0);
-    journal->fd = -1;
+    journal->fd = journal->part = -1;
+}
+
+static int ring_fd(const struct journal *journal)
+{
+    return journal->part >= 0 ? journal->part : journal->fd;
 }
 
 static int map_header(struct journal *journal)
@@ -131,7 +150,7 @@ static int map_header(struct journal *journal)
 static int map_ring(struct journal *journal)
 {
     journal->ring =
-        map(journal->fd, journal->capacity, PROT_READ, JOURNAL_HEADER_BYTES);
+        map(ring_fd(journal), journal->capacity, PROT_READ, JOURNAL_HEADER_BYTES);
     return journal->ring ? 0 : -ENOMEM;
 }
 
@@ -171,6 +190,51 @@ static void fill_header(struct journal_header *header,
     header->magic = JOURNAL_MAGIC;
 }
 
+static int open_fresh(const char *name)
+{
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    int low = (int)call(SYS_openat, AT_FDCWD, (long)name, flags, 0600);
+    if (low < 0)
+        return low;
+    int fd = journal_high_fd(low);
+    call(SYS_close, low, 0, 0, 0);
+    if (fd < 0)
+        call(SYS_unlinkat, AT_FDCWD, (long)name, 0, 0);
+    return fd;
+}
+
+/* Make the part. Its path is in the header first: whoever finds an unfinished journal
+ * can remove the part. */
+static int make_part(struct journal *journal, const struct journal_terms *terms)
+{
+    struct journal_header *header = journal->header;
+    struct stat status;
+    if (!part_name(header->part, terms))
+        return -ENAMETOOLONG;
+    header->partition = terms->partition;
+    journal->part = open_fresh(header->part);
+    if (journal->part < 0)
+        return journal->part;
+    long answer = raw_call(SYS_fstat, journal->part, (long)&status, 0, 0, 0, 0);
+    header->part_inode = status.st_ino;
+    if (answer == 0)
+        answer = call(SYS_ftruncate, journal->part,
+                      (long)(JOURNAL_HEADER_BYTES + terms->capacity), 0, 0);
+    return (int)answer;
+}
+
+/* Remove the part, if its path leads to it. */
+static void remove_part(const struct journal *journal)
+{
+    const struct journal_header *header = journal->header;
+    struct stat status;
+    if (header != NULL && header->partition != 0 &&
+        call(SYS_newfstatat, AT_FDCWD, (long)header->part, (long)&status,
+             AT_SYMLINK_NOFOLLOW) == 0 &&
+        status.st_ino == header->part_inode)
+        call(SYS_unlinkat, AT_FDCWD, (long)header->part, 0, 0);
+}
+
 /* Give the journal its name unless that is taken: it appears complete, or not at
  * all. */
 static int publish_journal(const char *fresh, const char *name)
@@ -188,35 +252,28 @@ static int publish_journal(const char *fresh, const char *name)
 static int fill(struct journal *journal, const struct journal_terms *terms,
                 const struct staged_file *file)
 {
-    int answer = drain_for_room(journal->fd, terms->capacity);
+    bool apart = terms->partition != 0;
+    int answer = drain_for_room(journal->fd, apart ? 0 : terms->capacity);
     if (answer == 0)
         answer = map_header(journal);
     if (answer != 0)
         return answer;
     fill_header(journal->header, terms, file);
     journal->capacity = terms->capacity;
-    answer = map_ring(journal);
+    if (apart)
+        answer = make_part(journal, terms);
+    if (answer == 0)
+        answer = map_ring(journal);
     if (answer == 0 && !journal_try_lock(journal, LOCK_LIFE))
         answer = -ENOLCK;
     return answer;
-}
-
-static int open_fresh(const char *name)
-{
-    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    int low = (int)call(SYS_openat, AT_FDCWD, (long)name, flags, 0600);
-    if (low < 0)
-        return low;
-    int fd = journal_high_fd(low);
-    call(SYS_close, low, 0, 0, 0);
-    return fd;
 }
 
 int journal_create(struct journal *journal, const struct journal_terms *terms,
                    const struct staged_file *file)
 {
     char fresh[JOURNAL_NAME_BYTES], name[JOURNAL_NAME_BYTES];
-    *journal = (struct journal){.fd = -1};
+    *journal = (struct journal){.fd = -1, .part = -1};
     if (!fresh_name(fresh, terms) ||
         !journal_name(name, terms->folder, file->device, file->inode))
         return -ENAMETOOLONG;
@@ -225,6 +282,7 @@ int journal_create(struct journal *journal, const struct journal_terms *terms,
     if (answer == 0)
         answer = publish_journal(fresh, name);
     if (answer != 0) {
+        remove_part(journal);
         journal_close(journal);
         call(SYS_unlinkat, AT_FDCWD, (long)fresh, 0, 0);
     }
@@ -234,7 +292,7 @@ int journal_create(struct journal *journal, const struct journal_terms *terms,
 static bool is_whole(const struct journal *journal)
 {
     struct stat status;
-    return raw_call(SYS_fstat, journal->fd, (long)&status, 0, 0, 0, 0) == 0 &&
+    return raw_call(SYS_fstat, ring_fd(journal), (long)&status, 0, 0, 0, 0) == 0 &&
            journal->capacity >= RECORD_ALIGN_BYTES &&
            journal->capacity % RECORD_ALIGN_BYTES == 0 &&
            (uint64_t)status.st_size >= JOURNAL_HEADER_BYTES &&
@@ -253,6 +311,40 @@ static int check_file(int fd)
     return status.st_uid == (uid_t)call(SYS_geteuid, 0, 0, 0, 0) ? 0 : -EPERM;
 }
 
+static bool is_part_of(int fd, const struct journal_header *header)
+{
+    struct stat status;
+    return raw_call(SYS_fstat, fd, (long)&status, 0, 0, 0, 0) == 0 &&
+           S_ISREG(status.st_mode) && status.st_ino == header->part_inode &&
+           status.st_uid == (uid_t)call(SYS_geteuid, 0, 0, 0, 0);
+}
+
+/* Open the part. A journal that is empty needs none: the process that removed the part
+ * was killed before it removed the journal. */
+static int open_part(struct journal *journal)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    const struct journal_header *header = journal->header;
+    if (memchr(header->part, '\0', PART_PATH_BYTES) == NULL)
+        return -EPROTO;
+    int fd = (int)call(SYS_openat, AT_FDCWD, (long)header->part, flags, 0);
+    if (fd == -ENOENT)
+        return journal_is_empty(journal) ? 0 : -EPROTO;
+    if (fd < 0)
+        return -EIO;
+    journal->part = fd;
+    return is_part_of(fd, header) ? 0 : -EPROTO;
+}
+
+static int open_ring(struct journal *journal)
+{
+    bool apart = journal->header->partition != 0;
+    int answer = apart ? open_part(journal) : 0;
+    if (answer != 0 || (apart && journal->part < 0))
+        return answer;
+    return is_whole(journal) ? map_ring(journal) : -EPROTO;
+}
+
 static int examine(struct journal *journal)
 {
     int answer = check_file(journal->fd);
@@ -263,9 +355,9 @@ static int examine(struct journal *journal)
     const struct journal_header *header = journal->header;
     journal->capacity = *(const volatile uint64_t *)&header->capacity;
     if (header->magic != JOURNAL_MAGIC || header->version != JOURNAL_VERSION ||
-        memchr(header->path, '\0', JOURNAL_PATH_BYTES) == NULL || !is_whole(journal))
+        memchr(header->path, '\0', JOURNAL_PATH_BYTES) == NULL)
         return -EPROTO;
-    return map_ring(journal);
+    return open_ring(journal);
 }
 
 static bool is_failed_name(const char *name)
@@ -277,7 +369,8 @@ static bool is_failed_name(const char *name)
 int journal_open(struct journal *journal, const char *name)
 {
     const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
-    *journal = (struct journal){.fd = -1, .is_failed = is_failed_name(name)};
+    *journal =
+        (struct journal){.fd = -1, .part = -1, .is_failed = is_failed_name(name)};
     journal->fd = (int)call(SYS_openat, AT_FDCWD, (long)name, flags, 0);
     if (journal->fd < 0)
         return journal->fd;
@@ -352,6 +445,17 @@ bool journal_is_empty(const struct journal *journal)
            atomic_load(&journal->header->appended);
 }
 
+bool journal_has_part(const struct journal *journal)
+{
+    return journal->header->partition != 0;
+}
+
+int journal_sync(const struct journal *journal)
+{
+    long answer = journal->part >= 0 ? call(SYS_fdatasync, journal->part, 0, 0, 0) : 0;
+    return (int)(answer == 0 ? call(SYS_fdatasync, journal->fd, 0, 0, 0) : answer);
+}
+
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -386,7 +490,7 @@ static long write_ring(int fd, const void *data, uint64_t size, uint64_t place)
 static int write_head(struct journal *journal, const struct journal_record *head,
                       uint64_t place)
 {
-    long answer = write_ring(journal->fd, head, sizeof *head, place);
+    long answer = write_ring(ring_fd(journal), head, sizeof *head, place);
     return answer == (long)sizeof *head ? 0 : answer < 0 ? (int)answer : -ENOSPC;
 }
 
@@ -395,7 +499,8 @@ static int write_head(struct journal *journal, const struct journal_record *head
 static int64_t write_checked(struct journal *journal, struct journal_record *head,
                              const void *data, uint64_t place)
 {
-    long length = write_ring(journal->fd, data, head->length, place + sizeof *head);
+    long length =
+        write_ring(ring_fd(journal), data, head->length, place + sizeof *head);
     if (length <= 0)
         return length < 0 ? length : -ENOSPC;
     head->length = (uint64_t)length;
@@ -411,7 +516,7 @@ static int64_t write_record(struct journal *journal, struct journal_record *head
         return write_checked(journal, head, data, place);
     struct iovec parts[2] = {{head, sizeof *head},
                              {(void *)(uintptr_t)data, head->length}};
-    long moved = raw_call(SYS_pwritev, journal->fd, (long)parts, 2,
+    long moved = raw_call(SYS_pwritev, ring_fd(journal), (long)parts, 2,
                           (long)(JOURNAL_HEADER_BYTES + place), 0, 0);
     if (moved <= (long)sizeof *head)
         return moved < 0                                         ? moved
@@ -500,8 +605,8 @@ static void collect_batch(const struct journal *journal, struct batch *batch,
     uint64_t position = atomic_load(&header->drained);
     batch->count = 0;
     batch->length = 0;
-    batch->damaged = false;
-    while (position < end) {
+    batch->damaged = position < end && journal->ring == NULL;
+    while (position < end && !batch->damaged) {
         struct journal_record head;
         uint64_t place = place_of(journal, position);
         const char *at = journal->ring + place;
@@ -599,8 +704,8 @@ static bool free_storage(struct journal *journal, uint64_t from, uint64_t to)
 {
     const int flags = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
     return from < to &&
-           call(SYS_fallocate, journal->fd, flags, (long)(JOURNAL_HEADER_BYTES + from),
-                (long)(to - from)) == 0;
+           call(SYS_fallocate, ring_fd(journal), flags,
+                (long)(JOURNAL_HEADER_BYTES + from), (long)(to - from)) == 0;
 }
 
 bool journal_give_back(struct journal *journal)
@@ -632,8 +737,10 @@ void journal_retire(struct journal *journal, const char *name)
 {
     if (journal->header->checked)
         call(SYS_fdatasync, journal->fd, 0, 0, 0);
-    if (has_name(journal, name))
-        call(SYS_unlinkat, AT_FDCWD, (long)name, 0, 0);
+    if (!has_name(journal, name))
+        return;
+    remove_part(journal);
+    call(SYS_unlinkat, AT_FDCWD, (long)name, 0, 0);
 }
 
 void journal_put_aside(struct journal *journal, const char *name)

@@ -16,6 +16,10 @@
  *     free     sync the file if that was promised, then store `drained` as `freed`:
  *              the ring can be used again up to there
  *
+ * The ring is a part of the journal, or another file, the *part*: the data of a file
+ * whose job has new storage targets go to a part on these targets. The part has the
+ * layout of a journal; its header is not used. It is removed before the journal.
+ *
  * One process appends: it holds the lock LOCK_LIFE as long as it lives. A process that
  * drains holds LOCK_DRAIN. Both are locks of open file descriptions: the kernel
  * releases them when their holder dies. penstock/live/staging/journal.py has the same
@@ -33,6 +37,7 @@
 #define JOURNAL_VERSION 1u
 #define JOURNAL_HEADER_BYTES 4096u
 #define JOURNAL_PATH_BYTES 3072u
+#define PART_PATH_BYTES 640u
 #define JOURNAL_FAILED ".failed" /* ends the name of a journal that was put aside */
 #define RECORD_ALIGN_BYTES 64u
 /* The most data that one record, or one step of a drain, has. */
@@ -65,14 +70,15 @@ struct journal_header {
     uint64_t capacity; /* of the ring (bytes) */
     uint64_t device;   /* of the file, as stat gives it */
     uint64_t inode;
-    uint64_t birth_ns; /* time of birth of the file; 0: not known */
-    uint64_t boot[2];  /* number of this boot: later devices may have other numbers */
-    uint64_t process;  /* the writer */
-    uint64_t started;  /* when the writer started (clock ticks after boot) */
-    uint32_t durable;  /* the file is synced before the ring is freed */
-    uint32_t unused_word;
-    uint64_t page[2]; /* device and inode of the page of the job */
-    uint64_t unused[3];
+    uint64_t birth_ns;  /* time of birth of the file; 0: not known */
+    uint64_t boot[2];   /* number of this boot: later devices may have other numbers */
+    uint64_t process;   /* the writer */
+    uint64_t started;   /* when the writer started (clock ticks after boot) */
+    uint32_t durable;   /* the file is synced before the ring is freed */
+    uint32_t partition; /* number of the targets of the part; 0: there is no part */
+    uint64_t page[2];   /* device and inode of the page of the job */
+    uint64_t part_inode;
+    uint64_t unused[2];
 
     _Atomic uint64_t base;
     _Atomic uint64_t appended;
@@ -87,7 +93,8 @@ struct journal_header {
     _Atomic uint64_t drained_bytes; /* data drained over the life of the journal */
     uint64_t unused_drainer[5];
 
-    char padding[768];
+    char part[PART_PATH_BYTES]; /* path of the part */
+    char padding[128];
     char path[JOURNAL_PATH_BYTES]; /* path of the file when the journal was made */
 };
 
@@ -97,9 +104,11 @@ _Static_assert(sizeof(struct journal_record) <= RECORD_ALIGN_BYTES,
 
 /* A journal that this process has open and mapped. */
 struct journal {
-    int fd; /* -1: not open */
+    int fd;   /* -1: not open */
+    int part; /* descriptor of the part; -1: the ring is in the journal */
     struct journal_header *header;
-    const char *ring; /* mapped read-only */
+    /* Mapped read-only; NULL: the journal is empty, and its part was removed. */
+    const char *ring;
     /* Bytes of the ring that are mapped. Header and ring are the memory of whoever owns
      * the journal: words of them are read once, then checked, then used. */
     uint64_t capacity;
@@ -122,6 +131,8 @@ struct journal_terms {
     uint64_t started;
     uint64_t boot[2];
     uint64_t page[2];
+    uint32_t partition; /* 0: the ring is in the journal */
+    const char *part_folder;
     bool checked;
     bool durable;
 };
@@ -136,14 +147,20 @@ bool journal_name(char name[JOURNAL_NAME_BYTES], const char *folder, uint64_t de
 int journal_create(struct journal *, const struct journal_terms *,
                    const struct staged_file *);
 
-/* Map the journal that has this name; 0 or -errno (-EPROTO: of another version, -EPERM:
- * of another user). */
+/* Map the journal that has this name; 0 or -errno (-EPROTO: of another version, or its
+ * part is gone; -EPERM: of another user; -EIO: its part cannot be read now). */
 int journal_open(struct journal *, const char *name);
 
 /* Unmap and close the journal; this process loses its locks. */
 void journal_close(struct journal *);
 
 bool journal_is_empty(const struct journal *);
+
+/* Return true if the data are in a part. */
+bool journal_has_part(const struct journal *);
+
+/* Sync the journal and its part; 0 or -errno. */
+int journal_sync(const struct journal *);
 
 /* Commit up to `size` bytes at `data`, to be written at `offset` of the file. Returns
  * how many, 0 if the ring is full, or -errno (nothing was committed). The caller sees
@@ -169,7 +186,7 @@ int journal_free_drained(struct journal *, int file);
  * holds LOCK_DRAIN, and no process appends meanwhile. False: nothing was given back. */
 bool journal_give_back(struct journal *);
 
-/* Remove a journal from the folder, if `name` is still its own. The caller holds
+/* Remove a journal and its part, if `name` is still its own. The caller holds
  * LOCK_DRAIN, without which no journal loses its name. */
 void journal_retire(struct journal *, const char *name);
 

@@ -57,19 +57,39 @@ void stage_changed(int fd)
         atomic_fetch_add(&ref.slot->changes, 1);
 }
 
-/* Sync the folder entry of a new journal, without which the journal would be lost.
- * False: that failed, and syncing the journal is not enough. */
-static bool sync_name(const struct slot *slot)
+static bool sync_folder(const char *folder)
 {
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-    if (atomic_load(&slot->synced_changes) == atomic_load(&slot->changes))
-        return true;
-    long fd =
-        raw_call(SYS_openat, AT_FDCWD, (long)stage_settings.folder, flags, 0, 0, 0);
+    long fd = raw_call(SYS_openat, AT_FDCWD, (long)folder, flags, 0, 0, 0);
     bool synced = fd >= 0 && raw_call(SYS_fsync, fd, 0, 0, 0, 0, 0) == 0;
     if (fd >= 0)
         raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
     return synced;
+}
+
+static bool sync_part_name(struct slot_ref ref)
+{
+    char folder[PART_PATH_BYTES] = "";
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
+        return true;
+    if (journal_has_part(&ref.slot->journal)) {
+        memcpy(folder, ref.slot->journal.header->part, sizeof folder - 1);
+        char *name = strrchr(folder, '/');
+        folder[name != NULL ? name - folder : 0] = '\0';
+    }
+    slot_unlock(&guard, ref);
+    return folder[0] == '\0' || sync_folder(folder);
+}
+
+/* Sync the folder entries of a new journal and of its part, without which they would be
+ * lost. False: that failed, and syncing the journal is not enough. */
+static bool sync_name(struct slot_ref ref)
+{
+    const struct slot *slot = ref.slot;
+    if (atomic_load(&slot->synced_changes) == atomic_load(&slot->changes))
+        return true;
+    return sync_folder(stage_settings.folder) && sync_part_name(ref);
 }
 
 /* Sync the file itself through `fd`, if syncing its journal is not enough; 0 or an
@@ -90,16 +110,16 @@ static int sync_journal(struct slot_ref ref)
     struct signal_guard guard;
     if (!slot_lock(&guard, ref))
         return 0;
-    long answer = raw_call(SYS_fdatasync, ref.slot->journal.fd, 0, 0, 0, 0, 0);
+    int answer = journal_sync(&ref.slot->journal);
     slot_unlock(&guard, ref);
-    return (int)-answer;
+    return -answer;
 }
 
 bool stage_sync(int fd, int *error)
 {
     struct slot_ref ref =
         stage_is_ready() ? slot_ref_of_fd(fd) : (struct slot_ref){.slot = NULL};
-    if (ref.slot == NULL || !stage_settings.terms.durable || !sync_name(ref.slot)) {
+    if (ref.slot == NULL || !stage_settings.terms.durable || !sync_name(ref)) {
         *error = stage_flush(fd);
         return *error != 0;
     }
@@ -145,18 +165,20 @@ static int file_of(struct slot_ref ref)
 
 /* Leave the journal to the drainer, with journal and file on storage. Not if
  * another descriptor could write to the file meanwhile, nor if the journal is
- * empty: no process would remove it. */
+ * empty: no process would remove it. Parts are not left: they are joined at close. */
 static bool leave_to_drainer(struct slot_ref ref)
 {
     struct signal_guard guard;
+    if (LOAD(ref.slot->partition) != 0)
+        return false;
     int file = file_of(ref);
-    if (file >= 0 && (!sync_name(ref.slot) || sync_file(ref.slot, file) != 0))
+    if (file >= 0 && (!sync_name(ref) || sync_file(ref.slot, file) != 0))
         return false;
     slot_lock_table(&guard);
     slot_lock_word(&ref.slot->lock);
     bool here = !slot_is_gone(ref);
     bool synced = here && has_one_user(ref) && !journal_is_empty(&ref.slot->journal) &&
-                  raw_call(SYS_fdatasync, ref.slot->journal.fd, 0, 0, 0, 0, 0) == 0;
+                  journal_sync(&ref.slot->journal) == 0;
     if (synced)
         slot_free(ref.slot, false, 0);
     slot_unlock_word(&ref.slot->lock);
@@ -193,9 +215,12 @@ static bool uses_range(struct slot_ref ref, unsigned first, unsigned last)
     struct signal_guard guard;
     if (!slot_lock(&guard, ref))
         return false;
-    unsigned file = (unsigned)ref.slot->file, journal = (unsigned)ref.slot->journal.fd;
+    const int used[] = {ref.slot->file, ref.slot->journal.fd, ref.slot->journal.part};
     slot_unlock(&guard, ref);
-    return (file >= first && file <= last) || (journal >= first && journal <= last);
+    for (size_t i = 0; i < sizeof used / sizeof used[0]; i++)
+        if (used[i] >= 0 && (unsigned)used[i] >= first && (unsigned)used[i] <= last)
+            return true;
+    return false;
 }
 
 void stage_close_range(unsigned first, unsigned last)
@@ -222,7 +247,7 @@ static bool note_opened(int fd)
         !identity_owns_table())
         return false;
     identity_raise_highest_fd((unsigned)fd);
-    STORE(slot_opened_here[fd], 1);
+    STORE(slot_opened_here[fd], part_mark());
     return true;
 }
 
@@ -535,7 +560,7 @@ int stage_notify(int fd, stage_callback *callback)
     /* Stage it now: another descriptor of the file may be written first. */
     struct slot_ref ref = slot_ref_of_fd(fd);
     if (ref.slot == NULL && callback != NULL)
-        ref = slot_admit(fd);
+        ref = slot_admit(fd, NULL);
     if (ref.slot != NULL)
         set_callback(ref, fd, callback);
     return 0;

@@ -26,6 +26,9 @@ struct stage_settings {
     atomic_bool stopped;  /* the process has changed its namespace: stage nothing */
 };
 
+/* Capacity of a part. It takes only as much storage as there are data in it. */
+#define PART_BYTES (UINT64_C(64) << 30)
+
 extern struct stage_settings stage_settings;
 
 /* Read the environment; true if something may be staged. */

@@ -46,7 +46,7 @@ int64_t drain_paced_step(struct slot_ref ref, uint64_t next)
     struct paced_call call = {.class = NULL, .fd = -1};
     pace_begin_sized(&call, CLASS_WRITE, next, false);
     int64_t moved = step(ref, next);
-    if (moved > 0)
+    if (moved > 0 && LOAD(ref.slot->partition) == 0)
         ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
     wrap_end(&call, moved);
     return moved;

@@ -94,7 +94,9 @@ static int drain_steps(struct journal *journal, int file, enum io_class class,
         struct paced_call call = {.class = NULL, .fd = -1};
         pace_begin_sized(&call, class, next, false);
         int64_t moved = locked_step(journal, file, next);
-        if (moved > 0 && is_of_page(journal, attached_page_id))
+        /* Data in a part were counted as written, not as staged. */
+        if (moved > 0 && !journal_has_part(journal) &&
+            is_of_page(journal, attached_page_id))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
         wrap_end(&call, moved);
         if (moved == -EAGAIN && wait_for_progress(journal, wait))
@@ -185,7 +187,7 @@ int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
         return 0;
     if (answer != 0) {
         stage_log("journal is kept, it cannot be read", name, -answer);
-        return 1;
+        return answer == -EIO ? answer : 1;
     }
     atomic_fetch_or(&journal.header->flags, JOURNAL_WRITE_THROUGH);
     answer = drain_and_clean_up(&journal, name, fd, at, path);
@@ -211,7 +213,9 @@ enum drain_result foreign_drain_part(const char *name, const uint64_t page[2])
     int answer = journal_open(&journal, name);
     if (answer != 0)
         return answer == -ENOENT || answer == -EPERM ? DRAIN_NOTHING : DRAIN_KEPT;
-    bool ours = is_of_page(&journal, page);
+    /* A part is joined by its writer, or after its writer's death. */
+    bool ours = is_of_page(&journal, page) &&
+                !(journal_has_part(&journal) && journal_is_locked(&journal, LOCK_LIFE));
     if (ours && !journal_is_empty(&journal)) {
         struct lock_wait wait = {0};
         int file =

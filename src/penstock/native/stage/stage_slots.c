@@ -155,13 +155,25 @@ static int mark_own_fd(int fd)
     return fd;
 }
 
+static void unmark_own_fd(int fd)
+{
+    if (fd >= 0 && fd < KNOWN_DESCRIPTORS)
+        STORE(descriptor_kinds[fd], KIND_UNKNOWN);
+}
+
 static void close_own_fd(int fd)
 {
-    if (fd < 0)
-        return;
-    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
-    if (fd < KNOWN_DESCRIPTORS)
-        STORE(descriptor_kinds[fd], KIND_UNKNOWN);
+    if (fd >= 0)
+        raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    unmark_own_fd(fd);
+}
+
+static void close_own_journal(struct journal *journal)
+{
+    int fd = journal->fd, part = journal->part;
+    journal_close(journal);
+    unmark_own_fd(fd);
+    unmark_own_fd(part);
 }
 
 /* --- The life of a slot --------------------------------------------------------- */
@@ -171,7 +183,7 @@ static void reset(struct slot *slot)
     STORE(slot->lock, 0);
     STORE(slot->generation, 0);
     slot->file = -1;
-    slot->journal = (struct journal){.fd = -1};
+    slot->journal = (struct journal){.fd = -1, .part = -1};
     slot->callback = NULL;
 }
 
@@ -180,10 +192,7 @@ void slot_reset_in_child(void)
 {
     for (int i = 0; i < SLOT_COUNT; i++) {
         if (LOAD(slots[i].generation) % 2 == 1) {
-            int journal = slots[i].journal.fd;
-            journal_close(&slots[i].journal);
-            if (journal >= 0)
-                STORE(descriptor_kinds[journal], KIND_UNKNOWN);
+            close_own_journal(&slots[i].journal);
             close_own_fd(slots[i].file);
         }
         reset(&slots[i]);
@@ -281,11 +290,8 @@ void slot_end_journal(struct slot *slot, int error)
 /* The caller has locked table and slot. */
 void slot_free(struct slot *slot, bool for_good, int error)
 {
-    int journal = slot->journal.fd;
     detach(slot, for_good, error);
-    journal_close(&slot->journal);
-    if (journal >= 0)
-        STORE(descriptor_kinds[journal], KIND_UNKNOWN);
+    close_own_journal(&slot->journal);
     close_own_fd(slot->file);
     slot->file = -1;
     slot->callback = NULL;
@@ -341,6 +347,7 @@ static void assign_slot(struct slot *slot, int fd, const struct staged_file *fil
 {
     STORE(slot->device, file->device);
     STORE(slot->inode, file->inode);
+    STORE(slot->partition, journal->header->partition);
     slot->journal = *journal;
     slot->file = own;
     slot->callback = atomic_load(&slot_callback_of_fd[fd]);
@@ -349,6 +356,7 @@ static void assign_slot(struct slot *slot, int fd, const struct staged_file *fil
         atomic_fetch_or(&slot->journal.header->flags, JOURNAL_CALLS_BACK);
     atomic_fetch_add(&slot->changes, 1);
     mark_own_fd(journal->fd);
+    mark_own_fd(journal->part);
     mark_own_fd(own);
     atomic_fetch_add(&slot->generation, 1);
     STORE(slot_index_of_fd[fd], (uint8_t)(slot - slots + 1));
@@ -388,10 +396,17 @@ static bool has_leases(int fd)
 
 /* Make a journal for a file that no other process has open. The journal comes first: a
  * process that opens the file from now on finds it. */
-static int make_journal(struct journal *journal, int fd, const struct staged_file *file)
+static int make_journal(struct journal *journal, int fd, const struct staged_file *file,
+                        const struct part_place *part)
 {
     char name[JOURNAL_NAME_BYTES];
-    int answer = journal_create(journal, &stage_settings.terms, file);
+    struct journal_terms terms = stage_settings.terms;
+    if (part != NULL) {
+        terms.capacity = PART_BYTES;
+        terms.partition = part->partition;
+        terms.part_folder = part->folder;
+    }
+    int answer = journal_create(journal, &terms, file);
     if (answer != 0 || !has_leases(fd) || !is_open_elsewhere(fd))
         return answer;
     journal_name(name, stage_settings.folder, file->device, file->inode);
@@ -403,14 +418,15 @@ static int make_journal(struct journal *journal, int fd, const struct staged_fil
 
 /* Make a journal for the file and fill a slot with it. The caller has locked the
  * table. Returns 0 or -errno (-EEXIST: another process has a journal of the file). */
-static int fill_slot(int fd, const struct staged_file *file)
+static int fill_slot(int fd, const struct staged_file *file,
+                     const struct part_place *part)
 {
     struct journal journal;
     struct slot *slot = find_free_slot();
     if (slot == NULL)
         return -EMFILE;
     int own = journal_high_fd(fd);
-    int answer = own < 0 ? own : make_journal(&journal, fd, file);
+    int answer = own < 0 ? own : make_journal(&journal, fd, file, part);
     if (answer != 0 && own >= 0)
         raw_call(SYS_close, own, 0, 0, 0, 0, 0);
     if (answer != 0)
@@ -423,7 +439,7 @@ static int fill_slot(int fd, const struct staged_file *file)
 
 /* Stage the file of `fd`, unless another thread has done so. */
 static int stage_descriptor(int fd, const struct staged_file *file,
-                            struct slot_ref *ref)
+                            const struct part_place *part, struct slot_ref *ref)
 {
     struct signal_guard guard;
     int answer = 0;
@@ -431,7 +447,7 @@ static int stage_descriptor(int fd, const struct staged_file *file,
     stage_note_process();
     *ref = slot_ref_of_file(file->device, file->inode);
     if (ref->slot == NULL)
-        answer = fill_slot(fd, file);
+        answer = fill_slot(fd, file, part);
     if (answer == 0)
         *ref = slot_ref_of_file(file->device, file->inode);
     if (ref->slot != NULL)
@@ -442,16 +458,16 @@ static int stage_descriptor(int fd, const struct staged_file *file,
 
 /* Stage the file of `fd` from now on. Data that another process has staged are
  * drained first; then a new journal can be made. */
-struct slot_ref slot_admit(int fd)
+struct slot_ref slot_admit(int fd, const struct part_place *part)
 {
     struct staged_file file;
     struct slot_ref ref = {.slot = NULL};
     if (!stage_describe(fd, &file) || slot_is_forbidden(file.device, file.inode))
         return ref;
-    int answer = stage_descriptor(fd, &file, &ref);
+    int answer = stage_descriptor(fd, &file, part, &ref);
     if (answer == -EEXIST) {
         foreign_drain_file(file.device, file.inode, fd, AT_FDCWD, file.path);
-        answer = stage_descriptor(fd, &file, &ref);
+        answer = stage_descriptor(fd, &file, part, &ref);
     }
     if (answer != 0 && answer != -EEXIST && answer != -EBUSY)
         refuse(file.path, -answer);

@@ -22,6 +22,7 @@ struct slot {
     _Atomic uint64_t generation; /* odd: in use; grows with every use and every end */
     _Atomic uint64_t device;
     _Atomic uint64_t inode;
+    _Atomic uint32_t partition; /* of the part that its data go to; 0: there is none */
     int file; /* the library's own duplicate of the program's descriptor */
     /* Changes of the file that its journal does not have: its creation, and writes past
      * the journal. A sync must include them. Both counts only grow, over all uses. */
@@ -38,6 +39,12 @@ struct slot_ref {
     uint64_t device, inode;
 };
 
+/* Where a new part goes. */
+struct part_place {
+    uint32_t partition;
+    char folder[PART_FOLDER_BYTES + 16];
+};
+
 /* The signal mask to restore when a lock is released. */
 struct signal_guard {
     uint64_t signals;
@@ -48,7 +55,8 @@ struct signal_guard {
 extern struct slot slots[SLOT_COUNT];
 
 /* By descriptor of the program: index of its slot + 1 (0: none); whether this process
- * image opened it; the error of a drain that no call has reported yet. */
+ * image opened it, and which partition was in force then (part_mark; 0: not opened
+ * here); the error of a drain that no call has reported yet. */
 extern _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
 extern _Atomic uint8_t slot_opened_here[KNOWN_DESCRIPTORS];
 extern _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
@@ -94,13 +102,29 @@ void slot_forbid(uint64_t device, uint64_t inode);
 /* Log and count that a file cannot be staged. */
 void slot_refuse(int fd, int error);
 
-/* Stage the file of `fd` from now on. */
-struct slot_ref slot_admit(int fd);
+/* Stage the file of `fd` from now on; with `part`, into a part of its own. */
+struct slot_ref slot_admit(int fd, const struct part_place *part);
 
 /* End the use of a slot: first its journal, then the slot. The caller has locked table
  * and slot. */
 void slot_end_journal(struct slot *, int error);
 void slot_free(struct slot *, bool for_good, int error);
+
+/* --- stage_part.c ---------------------------------------------------------------- */
+
+/* Return what slot_opened_here has of a file that is opened now. */
+uint8_t part_mark(void);
+
+/* Return the number of the partition to whose targets new data of `fd` have to go; 0:
+ * the data go to the file. */
+uint32_t part_wanted(int fd);
+
+/* Find the place of a part of the file of `fd`. False: the file is not in a folder of
+ * the job. */
+bool part_find_place(int fd, uint32_t partition, struct part_place *);
+
+/* Never redirect `fd`. */
+void part_forbid(int fd);
 
 /* --- stage_drain.c -------------------------------------------------------------- */
 

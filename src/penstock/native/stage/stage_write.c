@@ -14,17 +14,25 @@
 static bool is_being_drained(struct slot_ref ref)
 {
     struct signal_guard guard;
-    if (ref.slot == NULL || !pace_drainer_is_alive() || !slot_lock(&guard, ref))
+    if (ref.slot == NULL || LOAD(ref.slot->partition) != 0 ||
+        !pace_drainer_is_alive() || !slot_lock(&guard, ref))
         return false;
     bool pending = !journal_is_empty(&ref.slot->journal);
     slot_unlock(&guard, ref);
     return pending;
 }
 
-static bool is_wanted(struct slot_ref ref)
+/* Return true if the data do not go to the file now, but to a journal or, if
+ * `partition` is set, to a part. */
+static bool is_wanted(int fd, struct slot_ref ref, uint32_t *partition)
 {
-    return !LOAD(stage_settings.finished) && !LOAD(stage_settings.stopped) &&
-           (stage_settings.always || pace_wants_staging() || is_being_drained(ref));
+    *partition = 0;
+    if (LOAD(stage_settings.finished) || LOAD(stage_settings.stopped))
+        return false;
+    if (stage_settings.always || pace_wants_staging() || is_being_drained(ref))
+        return true;
+    *partition = part_wanted(fd);
+    return *partition != 0;
 }
 
 /* Return true if file sizes are limited: the limit would apply to the journal, and
@@ -112,7 +120,8 @@ static enum verdict append_once(struct slot_ref ref, const struct load *load,
     if ((!first || !is_shared(ref.slot)) && (!first || claim_offset(order, load->size)))
         verdict = append(&ref.slot->journal, load, order) ? FULL : ABSORBED;
     /* Count the data now: they will be drained whatever the call returns. */
-    ADD(attached_page->staging.absorbed_bytes, order->done - before);
+    if (!journal_has_part(&ref.slot->journal))
+        ADD(attached_page->staging.absorbed_bytes, order->done - before);
     /* Look after the commit: a process that set the flag before it has not seen the
      * record. */
     order->shared = is_shared(ref.slot);
@@ -162,7 +171,7 @@ static bool finish_write(struct slot_ref ref, const struct load *load,
 {
     if (order->done < load->size)
         set_offset(order, order->done);
-    if (order->done > 0)
+    if (order->done > 0 && LOAD(ref.slot->partition) == 0)
         pace_note_absorbed();
     *answer = order->done > 0 ? (ssize_t)order->done : -1;
     if (order->done == 0)
@@ -183,12 +192,54 @@ static bool pass_through(struct slot_ref ref, ssize_t *answer)
     return error != 0;
 }
 
-static bool is_absorbable(const struct load *load, const struct order *order)
+static bool is_absorbable(const struct load *load, const struct order *order,
+                          uint32_t partition)
 {
     const int64_t most = INT64_MAX - (INT64_C(1) << 40);
-    return load->size > 0 && load->size <= stage_settings.terms.capacity &&
+    uint64_t capacity = partition != 0 ? PART_BYTES : stage_settings.terms.capacity;
+    return load->size > 0 && load->size <= capacity &&
            (order->here || (order->offset >= 0 && order->offset < most)) &&
            !has_size_limit();
+}
+
+/* Join a part that is not on the targets where the next data go. True: that failed,
+ * and `answer` is the result of the call. */
+static bool end_other_part(struct slot_ref *ref, uint32_t partition, ssize_t *answer)
+{
+    if (ref->slot == NULL || LOAD(ref->slot->partition) == partition)
+        return false;
+    if (pass_through(*ref, answer))
+        return true;
+    drain_and_write_through(*ref, false);
+    ref->slot = NULL;
+    return false;
+}
+
+/* Stage a file, or redirect it. If that is not possible it is never tried again. */
+static struct slot_ref admit(int fd, uint32_t partition)
+{
+    struct part_place place;
+    struct slot_ref ref = {.slot = NULL};
+    if (partition == 0)
+        ref = slot_admit(fd, NULL);
+    else if (part_find_place(fd, partition, &place))
+        ref = slot_admit(fd, &place);
+    if (ref.slot == NULL && partition == 0)
+        stage_write_through(fd);
+    else if (ref.slot == NULL)
+        part_forbid(fd);
+    return ref;
+}
+
+/* Append to a part: that is a write to the storage, and paced as such. */
+static enum verdict append_paced(struct slot_ref ref, const struct load *load,
+                                 struct order *order)
+{
+    struct paced_call call = {.class = NULL, .fd = -1};
+    pace_begin_sized(&call, CLASS_WRITE, load->size, false);
+    enum verdict verdict = append_all(ref, load, order);
+    wrap_end(&call, (ssize_t)order->done);
+    return verdict;
 }
 
 /* Returns true if the call is answered, false if the caller must make it. */
@@ -196,18 +247,21 @@ static bool write_staged(int fd, const struct load *load, int64_t offset,
                          ssize_t *answer)
 {
     struct order order = {.fd = fd, .offset = offset, .here = offset == HERE};
+    uint32_t partition;
     if (!stage_is_ready())
         return false;
     struct slot_ref ref = slot_ref_of_fd(fd);
-    if (!is_wanted(ref) || !is_absorbable(load, &order))
+    bool wanted = is_wanted(fd, ref, &partition);
+    if (end_other_part(&ref, partition, answer))
+        return true;
+    if (!wanted || !is_absorbable(load, &order, partition))
         return pass_through(ref, answer);
     if (ref.slot == NULL)
-        ref = slot_admit(fd);
-    if (ref.slot == NULL) {
-        stage_write_through(fd);
+        ref = admit(fd, partition);
+    if (ref.slot == NULL)
         return false;
-    }
-    enum verdict verdict = append_all(ref, load, &order);
+    enum verdict verdict = partition != 0 ? append_paced(ref, load, &order)
+                                          : append_all(ref, load, &order);
     if (verdict == ABSORBED && is_journal_error(order.error)) {
         slot_refuse(fd, order.error);
         verdict = THROUGH;

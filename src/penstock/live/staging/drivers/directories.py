@@ -50,6 +50,15 @@ class Directories:
             if name not in present:
                 raise UnknownNameError("target", name, present, where=str(self._root))
 
+    @property
+    def slots(self) -> int:
+        """Number of slots of a directory."""
+        return len(self.targets)
+
+    def roots(self, directory: Path) -> tuple[Path, ...]:  # noqa: ARG002 - of any one
+        """Return the targets."""
+        return tuple((self._root / name).resolve() for name in self.targets)
+
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let the slots of `directory` lead to `targets`."""
         chosen = distinct(targets, where=str(directory))

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from penstock.errors import InputError, UnavailableError
 
-__all__ = ["TOOL_TIMEOUT_S", "Driver", "call", "distinct"]
+__all__ = ["TOOL_TIMEOUT_S", "Driver", "PlacedInFolder", "call", "distinct"]
 
 #: A tool that takes longer is given up: its servers do not answer (s).
 TOOL_TIMEOUT_S: Final = 30.0
@@ -28,6 +28,26 @@ class Driver(Protocol):
         The same call twice changes nothing. If it raises `InputError` or
         `UnavailableError` the directory is unchanged.
         """
+
+    @property
+    def slots(self) -> int:
+        """Number of sub-folders 0, 1, ... of a directory that lead to its targets.
+
+        0: files go into the directory itself.
+        """
+
+    def roots(self, directory: Path) -> tuple[Path, ...]:
+        """Return the folders, without links, that hold the files of `directory`."""
+
+
+class PlacedInFolder:
+    """What all file systems share whose folders say where new files go."""
+
+    slots: Final = 0
+
+    def roots(self, directory: Path) -> tuple[Path, ...]:
+        """Return the folders, without links, that hold the files of `directory`."""
+        return (directory.resolve(),)
 
 
 def call(arguments: Sequence[str], *, where: str) -> str:

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.errors import InputError
-from penstock.live.staging.drivers.driver import call, distinct
+from penstock.live.staging.drivers.driver import PlacedInFolder, call, distinct
 
 __all__ = ["Lustre"]
 
 
-class Lustre:
+class Lustre(PlacedInFolder):
     """Target driver of a Lustre file system.
 
     Parameters

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.errors import InputError
-from penstock.live.staging.drivers.driver import call, distinct
+from penstock.live.staging.drivers.driver import PlacedInFolder, call, distinct
 
 __all__ = ["MooseFs"]
 
 
-class MooseFs:
+class MooseFs(PlacedInFolder):
     """Target driver of a MooseFS.
 
     Parameters

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT
+ *
+ * Parts: which open files are redirected to other storage targets, and where to.
+ *
+ * The page says on which targets new files of the job are placed, by a number: the
+ * partition. A file stays on the targets where it was created. If the partition changes
+ * while the file is open, new data go to a second file, the part, which is placed on
+ * the present targets. A part is the ring of a journal (journal.h), so that all rules
+ * of staging hold for it: a close, a sync or a read joins it with the file, and so does
+ * another process after a crash. When the partition changes again, the next write joins
+ * the part first; its own data go to a new part, or to the file if the file is on the
+ * present targets.
+ */
+#include <string.h>
+
+#include "stage_slots.h"
+#include "stage_text.h"
+
+/* The mark of a file that is never redirected. It is also the mark of files that were
+ * opened before the partition was known. */
+static const uint8_t FIXED = 1;
+
+/* There are 254 other marks, so that two partitions may have the same mark: a change
+ * between them redirects nothing. */
+static uint8_t mark_of(uint32_t partition)
+{
+    return partition == 0 ? FIXED : (uint8_t)(2 + (partition - 1) % 254);
+}
+
+uint8_t part_mark(void)
+{
+    return mark_of(LOAD(attached_page->staging.partition));
+}
+
+uint32_t part_wanted(int fd)
+{
+    uint8_t mark = LOAD(slot_opened_here[fd]);
+    if (mark <= FIXED || mark == part_mark())
+        return 0;
+    uint32_t partition = pace_partition();
+    return mark_of(partition) == mark ? 0 : partition;
+}
+
+/* Return true if the path lies in one of the folders of a list. */
+static bool is_under(const char *path, const char *list)
+{
+    while (*list != '\0') {
+        size_t length = strcspn(list, ":");
+        if (length > 1 && strncmp(path, list, length) == 0 && path[length] == '/')
+            return true;
+        list += length + (list[length] == ':');
+    }
+    return false;
+}
+
+static bool is_in_job_folder(int fd)
+{
+    char path[JOURNAL_PATH_BYTES], roots[PART_ROOTS_BYTES];
+    memcpy(roots, attached_page->part_roots, sizeof roots);
+    roots[sizeof roots - 1] = '\0';
+    return identity_fd_path(fd, path, sizeof path) && is_under(path, roots);
+}
+
+bool part_find_place(int fd, uint32_t partition, struct part_place *place)
+{
+    char folder[PART_FOLDER_BYTES];
+    const char *end = place->folder + sizeof place->folder;
+    uint32_t slots_there = LOAD(attached_page->staging.part_slots);
+    memcpy(folder, attached_page->part_folder, sizeof folder);
+    folder[sizeof folder - 1] = '\0';
+    place->partition = partition;
+    char *to = text_put(place->folder, end, folder);
+    if (slots_there > 0) {
+        uint64_t process = (uint64_t)raw_getpid();
+        to = text_put_decimal(text_put(to, end, "/"), end, process % slots_there);
+    }
+    return to != NULL && folder[0] == '/' && is_in_job_folder(fd);
+}
+
+void part_forbid(int fd)
+{
+    STORE(slot_opened_here[fd], FIXED);
+}
