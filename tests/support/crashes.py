@@ -24,6 +24,7 @@ from penstock.live.node.page import LEASE_MAX_S, Page
 from penstock.live.staging.drain import drain_folder
 from penstock.live.staging.drain_process import NamedDrain
 from penstock.live.staging.drainers import drain_beside
+from support.parts import Redirected, moving
 from support.stages import Stage
 from support.waiting import LIMIT_S
 
@@ -35,6 +36,7 @@ __all__ = [
     "data_of",
     "drain_with_accidents",
     "killed",
+    "killed_while_moved",
     "seeds",
 ]
 
@@ -100,6 +102,31 @@ def killed(
         output = _read_answers(program, wanted)
         time.sleep(chance.random() * 0.002)
         return _kill(program, output)
+
+
+def killed_while_moved(
+    stage: Stage,
+    crasher: Path,
+    seed: int,
+    chance: random.Random,
+    *,
+    durable: str = "file",
+) -> tuple[list[int], int]:
+    """Run the program while its storage targets change, and kill it.
+
+    Return its answers, and the most parts that were seen at a time.
+    """
+    wanted = chance.randrange(TURNS + 1)
+    with _page(stage, chance) as page:
+        redirected = Redirected.make(stage, page)
+        with moving(redirected, chance) as seen, _drainers(stage, chance, page):
+            environment = redirected.environment(durable=durable)
+            command = (crasher, seed, TURNS, *FILES)
+            program = stage.start(*command, environment=environment)
+            output = _read_answers(program, wanted)
+            time.sleep(chance.random() * 0.002)
+            answers = _kill(program, output)
+        return answers, max(seen[0], len(redirected.parts()))
 
 
 def answers_in(output: bytes) -> list[int]:

@@ -28,6 +28,7 @@ from support.crashes import (
     data_of,
     drain_with_accidents,
     killed,
+    killed_while_moved,
     seeds,
 )
 from support.journals import HandMadeJournal, applied
@@ -147,6 +148,52 @@ def test_nothing_is_lost_by_a_thousand_kills(
     memory_stage: Stage, crasher: Path, part: int
 ) -> None:
     _trials(memory_stage, crasher, seeds(1000 + 100 * part, 100))
+
+
+# --- Redirected files -----------------------------------------------------------------
+
+
+def _redirected_trials(
+    stage: Stage, crasher: Path, seeds: list[int], *, on_disk: bool = False
+) -> int:
+    """Kill programs while their storage targets change; return how often parts were."""
+    trials_with_parts = 0
+    for seed in seeds:
+        print(f"seed {seed}")
+        stage.empty()
+        chance = random.Random(seed)
+        durable = chance.choice(["file", "journal"]) if on_disk else "file"
+        answers, parts = killed_while_moved(
+            stage, crasher, seed, chance, durable=durable
+        )
+        trials_with_parts += parts > 0
+        drain_with_accidents(stage, chance)
+        for report in stage.drain():
+            assert report.state is JournalState.DRAINED, report
+        _check(stage, seed, answers)
+        assert list((stage.folder.parent / "parts").glob("*/.*")) == []
+    return trials_with_parts
+
+
+def test_nothing_is_lost_by_kills_of_redirected_streams(
+    memory_stage: Stage, crasher: Path
+) -> None:
+    assert _redirected_trials(memory_stage, crasher, seeds(1, 40)) > 10
+
+
+def test_nothing_is_lost_by_kills_of_redirected_streams_with_journals_on_disk(
+    stage: Stage, crasher: Path
+) -> None:
+    assert _redirected_trials(stage, crasher, seeds(101, 10), on_disk=True) > 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(10))
+def test_nothing_is_lost_by_a_thousand_kills_of_redirected_streams(
+    memory_stage: Stage, stage: Stage, crasher: Path, part: int
+) -> None:
+    _redirected_trials(memory_stage, crasher, seeds(1000 + 100 * part, 70))
+    _redirected_trials(stage, crasher, seeds(1070 + 100 * part, 30), on_disk=True)
 
 
 # --- A kill at a certain call ---------------------------------------------------------

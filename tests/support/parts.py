@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: MIT
+"""Files that are redirected: a page with a partition, and the folder of the parts."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from penstock.live.node.page import LEASE_MAX_S, Page
+from penstock.live.wire.messages import Partition
+from support.stages import Stage
+
+__all__ = ["Redirected", "SLOTS", "moving"]
+
+#: Sub-folders of the folder of the parts.
+SLOTS = 2
+
+
+@dataclass
+class Redirected:
+    """A staged folder whose files are redirected when its partition changes."""
+
+    stage: Stage
+    page: Page
+    folder: Path
+
+    @classmethod
+    def make(cls, stage: Stage, page: Page, number: int = 1) -> Redirected:
+        """Make the folder of the parts, and set the first partition."""
+        folder = stage.folder.parent / "parts"
+        for slot in range(SLOTS):
+            (folder / str(slot)).mkdir(parents=True, exist_ok=True)
+        made = cls(stage, page, folder)
+        page.renew(LEASE_MAX_S)
+        made.move(number)
+        return made
+
+    def move(self, number: int) -> None:
+        """Change the partition."""
+        roots = (str(self.stage.folder.resolve()),)
+        self.page.place(Partition(number, str(self.folder), SLOTS, roots))
+
+    def environment(self, *, durable: str = "file") -> dict[str, str]:
+        """Return the environment of a program whose files are redirected."""
+        return self.stage.environment(
+            page=self.page.path, always=False, durable=durable
+        )
+
+    def parts(self) -> list[Path]:
+        """Return the parts that there are."""
+        return sorted(self.folder.glob("*/.penstock-*.part"))
+
+
+@contextlib.contextmanager
+def moving(redirected: Redirected, chance: random.Random) -> Iterator[list[int]]:
+    """Change the partition at random moments; yield how many parts were seen."""
+    over = threading.Event()
+    seen = [0]
+    pauses = [chance.random() * 0.003 for _ in range(50)]
+    numbers = [chance.randrange(1, 4) for _ in range(50)]
+
+    def work() -> None:
+        turn = 0
+        while not over.is_set():
+            redirected.move(numbers[turn % 50])
+            time.sleep(pauses[turn % 50])
+            seen[0] = max(seen[0], len(redirected.parts()))
+            turn += 1
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        over.set()
+        thread.join()
