@@ -15,7 +15,7 @@ from penstock.live.node.page import LEASE_MAX_S, Page
 from penstock.live.wire.messages import Partition
 from support.stages import Stage
 
-__all__ = ["Redirected", "SLOTS", "moving"]
+__all__ = ["SLOTS", "Redirected", "moving"]
 
 #: Sub-folders of the folder of the parts.
 SLOTS = 2

@@ -188,12 +188,19 @@ def test_nothing_is_lost_by_kills_of_redirected_streams_with_journals_on_disk(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_nothing_is_lost_by_a_thousand_kills_of_redirected_streams(
-    memory_stage: Stage, stage: Stage, crasher: Path, part: int
+@pytest.mark.parametrize("part", range(7))
+def test_nothing_is_lost_by_many_kills_of_redirected_streams(
+    memory_stage: Stage, crasher: Path, part: int
 ) -> None:
-    _redirected_trials(memory_stage, crasher, seeds(1000 + 100 * part, 70))
-    _redirected_trials(stage, crasher, seeds(1070 + 100 * part, 30), on_disk=True)
+    _redirected_trials(memory_stage, crasher, seeds(1000 + 100 * part, 100))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(3))
+def test_nothing_is_lost_by_many_kills_of_redirected_streams_with_journals_on_disk(
+    stage: Stage, crasher: Path, part: int
+) -> None:
+    _redirected_trials(stage, crasher, seeds(1700 + 100 * part, 100), on_disk=True)
 
 
 # --- A kill at a certain call ---------------------------------------------------------

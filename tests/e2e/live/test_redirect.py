@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: MIT
+"""Open files whose job gets other storage targets: new data goes to a part."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from penstock.live.node.page import IoClass, Page
+from penstock.live.staging.journal import Journal
+from penstock.live.staging.rules import Staging
+from penstock.live.wire.messages import Partition
+from support.daemons import Daemon
+from support.parts import SLOTS, Redirected
+from support.stages import Stage
+from support.waiting import LIMIT_S, until
+
+#: Does what the lines of its input say, and prints a result for each.
+_WRITER = """
+import os, sys
+fd = -1
+for line in sys.stdin:
+    word, _, rest = line.rstrip("\\n").partition(" ")
+    if word == "open":
+        fd = os.open(rest, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        answer = "open"
+    elif word == "write":
+        answer = os.write(fd, rest.encode())
+    elif word == "read":
+        answer = os.pread(fd, 1000, 0).decode()
+    elif word == "size":
+        answer = os.fstat(fd).st_size, os.lseek(fd, 0, os.SEEK_END)
+    elif word == "fsync":
+        answer = os.fsync(fd)
+    elif word == "close":
+        answer = os.close(fd)
+    print(answer, flush=True)
+"""
+
+
+class Writer:
+    """The program, and the file "out" that it writes."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+
+    def do(self, *words: str) -> str:
+        """Let the program do something, and return the result of the last word."""
+        answer = ""
+        for word in words:
+            assert self.process.stdin is not None
+            assert self.process.stdout is not None
+            self.process.stdin.write(f"{word}\n".encode())
+            self.process.stdin.flush()
+            answer = self.process.stdout.readline().decode().rstrip("\n")
+        return answer
+
+
+@pytest.fixture
+def redirected(memory_stage: Stage, tmp_path: Path) -> Iterator[Redirected]:
+    with Page.create(tmp_path / "page") as page:
+        yield Redirected.make(memory_stage, page)
+
+
+@contextmanager
+def writing(redirected: Redirected, *, durable: str = "file") -> Iterator[Writer]:
+    """Start the program; kill it at the end."""
+    process = redirected.stage.start(
+        *(sys.executable, "-c", _WRITER),
+        environment=redirected.environment(durable=durable),
+    )
+    with process:
+        yield Writer(process)
+        process.kill()
+
+
+def _text(redirected: Redirected) -> str:
+    return (redirected.stage.folder / "out").read_text()
+
+
+def test_new_data_goes_to_a_part_and_is_joined_at_close(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        assert writer.do("write two ") == "4"
+        assert writer.do("write three") == "5"
+        (part,) = redirected.parts()
+        with part.open("rb") as file:
+            assert b"two " in file.read(8192)
+        assert part.parent.name == str(writer.process.pid % SLOTS)
+        assert _text(redirected) == "one "
+        assert writer.do("size") == "(13, 13)"
+        assert writer.do("close") == "None"
+        assert _text(redirected) == "one two three"
+        assert redirected.parts() == redirected.stage.left_over() == []
+    # What went to the part and what was joined are writes of the job.
+    counters = redirected.page.counters(IoClass.WRITE)
+    assert counters.moved_bytes == 4 + 9 + 9
+    assert redirected.page.staged.absorbed_bytes == 0
+    assert redirected.page.staged.drained_bytes == 0
+
+
+def test_a_file_is_not_redirected_on_its_own_targets(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        redirected.move(2)
+        writer.do("open out", "write one")
+        redirected.move(1)
+        redirected.move(2)
+        writer.do("write two")
+        assert redirected.parts() == []
+        assert _text(redirected) == "onetwo"
+
+
+def test_data_goes_to_the_file_again_when_the_targets_do(
+    redirected: Redirected,
+) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two ")
+        redirected.move(1)
+        writer.do("write three")
+        assert _text(redirected) == "one two three"
+        assert redirected.parts() == redirected.stage.left_over() == []
+
+
+def test_a_second_change_makes_another_part(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two ")
+        first = redirected.parts()
+        redirected.move(3)
+        writer.do("write three")
+        assert len(redirected.parts()) == 1
+        assert redirected.parts() != first
+        assert _text(redirected) == "one two "
+        writer.do("close")
+        assert _text(redirected) == "one two three"
+        assert redirected.parts() == []
+
+
+def test_reads_see_one_file(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two ")
+        assert writer.do("read") == "one two "
+        assert redirected.parts() == []
+        writer.do("write three")
+        assert _text(redirected) == "one two three"
+
+
+def test_another_program_sees_one_file(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two")
+        done = redirected.stage.run("cat", "out", environment=redirected.environment())
+        assert done.stdout == b"one two"
+        writer.do("write  three", "close")
+        assert _text(redirected) == "one two three"
+        assert redirected.parts() == redirected.stage.left_over() == []
+
+
+def test_a_sync_joins_and_redirection_goes_on(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two ", "fsync")
+        assert _text(redirected) == "one two "
+        writer.do("write three")
+        assert _text(redirected) == "one two "
+        writer.do("close")
+        assert _text(redirected) == "one two three"
+
+
+def test_a_sync_may_leave_the_data_in_the_part(stage: Stage, tmp_path: Path) -> None:
+    with Page.create(tmp_path / "page") as page:
+        redirected = Redirected.make(stage, page)
+        with writing(redirected, durable="journal") as writer:
+            writer.do("open out", "write one ")
+            redirected.move(2)
+            assert writer.do("write two", "fsync") == "None"
+            assert _text(redirected) == "one "
+        (journal,) = stage.journals.glob("*.journal")
+        with Journal.open(journal) as opened:
+            assert opened.pending_bytes == 3
+            assert opened.part == redirected.parts()[0]
+        stage.sweep()
+        assert _text(redirected) == "one two"
+        assert redirected.parts() == stage.left_over() == []
+
+
+def test_the_end_of_the_lease_ends_redirection(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two ")
+        redirected.page.renew(0.0)
+        writer.do("write three")
+        assert _text(redirected) == "one two three"
+        assert redirected.parts() == []
+
+
+# --- What is not redirected ----------------------------------------------------------
+
+
+def test_a_file_that_was_opened_before_its_targets_were_known(
+    redirected: Redirected,
+) -> None:
+    redirected.move(0)
+    with writing(redirected) as writer:
+        writer.do("open out")
+        redirected.move(1)
+        writer.do("write one")
+        assert _text(redirected) == "one"
+        assert redirected.parts() == []
+
+
+def test_a_file_that_is_not_in_the_folder_of_the_job(redirected: Redirected) -> None:
+    other = redirected.stage.folder.parent
+    place = Partition(1, str(redirected.folder), SLOTS, (f"{other}/stage", "/"))
+    redirected.page.place(place)
+    with writing(redirected) as writer:
+        writer.do("open out")
+        redirected.page.place(msgspec.structs.replace(place, number=2))
+        writer.do("write one")
+        assert _text(redirected) == "one"
+        assert redirected.parts() == redirected.stage.left_over() == []
+
+
+def test_a_folder_of_parts_that_is_gone_stops_no_program(
+    redirected: Redirected,
+) -> None:
+    for slot in range(SLOTS):
+        (redirected.folder / str(slot)).rmdir()
+    with writing(redirected) as writer:
+        writer.do("open out")
+        redirected.move(2)
+        assert writer.do("write one") == "3"
+        assert _text(redirected) == "one"
+        assert redirected.stage.left_over() == []
+        assert "not staged" in redirected.stage.log()
+
+
+# --- After a crash -------------------------------------------------------------------
+
+
+def _killed_with_part(redirected: Redirected) -> Path:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two")
+    (part,) = redirected.parts()
+    return part
+
+
+def test_the_next_program_that_opens_the_file_joins(redirected: Redirected) -> None:
+    _killed_with_part(redirected)
+    done = redirected.stage.run("cat", "out", environment=redirected.environment())
+    assert done.stdout == b"one two"
+    assert redirected.parts() == redirected.stage.left_over() == []
+
+
+def test_a_part_that_is_gone_is_reported(redirected: Redirected) -> None:
+    _killed_with_part(redirected).unlink()
+    (report,) = redirected.stage.drain()
+    assert report.state == "kept"
+    assert "cannot open the part" in report.reason
+    assert _text(redirected) == "one "
+
+
+def test_another_file_in_the_place_of_the_part_is_not_joined(
+    redirected: Redirected,
+) -> None:
+    part = _killed_with_part(redirected)
+    part.rename(part.with_suffix(".kept"))
+    part.write_bytes(bytes(100))
+    (report,) = redirected.stage.drain()
+    assert "another file is in the place of the part" in report.reason
+    done = redirected.stage.run("cat", "out", environment=redirected.environment())
+    assert done.stdout == b"one "
+    part.with_suffix(".kept").rename(part)
+    redirected.stage.drain()
+    assert _text(redirected) == "one two"
+
+
+# --- A daemon ------------------------------------------------------------------------
+
+
+def _started(daemon: Daemon, name: str, journals: Staging) -> Writer:
+    command = ["run", f"--job={name}", "--", sys.executable, "-c", _WRITER]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "penstock", *command],
+        env=daemon.environment | journals.environment(),
+        cwd=daemon.data,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    daemon._started.append(process)  # type: ignore[arg-type]
+    return Writer(process)
+
+
+def test_a_daemon_redirects_an_open_stream(tmp_path: Path) -> None:
+    """While another job writes, new data of the first goes to the first's targets."""
+    names = ("a", "b")
+    with closing(Daemon(tmp_path, lease="60 s", strategy="3b", gap="10 s")) as daemon:
+        jobs, targets = daemon.data / "jobs", daemon.data / "targets"
+        for name in names:
+            (targets / name).mkdir(parents=True)
+        daemon.settings["targets"] = f"directories:{targets}:{','.join(names)}"
+        daemon.settings["job_folder"] = f"{jobs}/{{job}}"
+        journals = Staging(tmp_path / "journals", always=False)
+        journals.prepare()
+        daemon.start()
+        first = _started(daemon, "first", journals)
+        until((jobs / "first" / "1").is_symlink)
+        # The page has its first partition soon after the folder.
+        _page_has_partition(daemon, 1)
+        assert {(jobs / "first" / k).resolve().name for k in "01"} == {*names}
+        text = ["0 "]
+        first.do("open jobs/first/1/out", "write 0 ")
+        until(lambda: daemon.job("first").get("active", False))
+        second = _started(daemon, "second", journals)
+        until((jobs / "second" / "0").is_symlink)
+        second.do("open jobs/second/0/out", "write second")
+
+        def has_part() -> bool:
+            text.append(f"{len(text)} ")
+            first.do(f"write {text[-1]}")
+            return bool(list(targets.glob("*/.penstock-*.part")))
+
+        until(has_part)
+        (part,) = targets.glob("*/.penstock-*.part")
+        assert part.parent.name == "a"
+        assert (targets / "b" / "out").read_text() != "".join(text)
+        assert first.do("size").startswith(f"({len(''.join(text))},")
+        first.do("close")
+        assert (targets / "b" / "out").read_text() == "".join(text)
+        assert list(targets.glob("*/.penstock-*")) == []
+        for writer in (first, second):
+            writer.process.communicate(timeout=LIMIT_S)
+        assert "Traceback" not in daemon.log
+        assert daemon.stop() == 0
+
+
+def _page_has_partition(daemon: Daemon, number: int) -> None:
+    (path,) = daemon.home.rglob("*.page")
+    with Page.open(path) as page:
+        until(lambda: page.partition == number)
