@@ -330,7 +330,7 @@ def test_a_daemon_redirects_an_open_stream(tmp_path: Path) -> None:
         until(lambda: daemon.job("first").get("active", False))
         second = _started(daemon, "second", journals)
         until((jobs / "second" / "0").is_symlink)
-        second.do("open jobs/second/0/out", "write second")
+        second.do("open jobs/second/0/other", "write second")
 
         def has_part() -> bool:
             text.append(f"{len(text)} ")
