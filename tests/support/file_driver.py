@@ -155,6 +155,15 @@ class Driver:
         flags = fcntl.fcntl(fd, fcntl.F_GETFL)
         return fcntl.fcntl(fd, fcntl.F_SETFL, flags | os.O_APPEND)
 
+    def do_move(self, number: int) -> Answer:
+        """Change the number of the partition in the page of this job, if it has one."""
+        page, _, offset = os.environ.get("MOVED_PAGE", "").rpartition(":")
+        if page:
+            fd = os.open(page, os.O_RDWR)
+            os.pwrite(fd, number.to_bytes(4, sys.byteorder), int(offset))
+            os.close(fd)
+        return "moved"
+
     def do_fork(self, steps: list[list[Any]]) -> Answer:
         """Let a child do some steps with the descriptors that it inherits."""
         reading, writing = os.pipe()

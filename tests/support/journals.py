@@ -98,6 +98,13 @@ class HandMadeJournal:
         with self.path.open("r+b" if self.path.exists() else "wb") as file:
             file.write(bytes(self.header) + bytes(self.ring))
 
+    def move_to_part(self, part: Path) -> None:
+        """Put the ring into a file of its own."""
+        part.write_bytes(bytes(layout.HEADER_BYTES) + bytes(self.ring))
+        inode = part.stat().st_ino
+        self.change(partition=1, part=os.fsencode(part), part_inode=inode)
+        os.truncate(self.path, layout.HEADER_BYTES)
+
     @contextlib.contextmanager
     def locked(self, lock: Lock) -> Iterator[None]:
         """Hold a lock as another process would."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Any sequence of calls has the same answers and files with and without staging."""
+"""Any sequence of calls has the same answers and files with and without staging.
+
+The same holds for files that are redirected to other storage targets.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +20,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.live.node.page import Page
+from penstock.live.node.page import LEASE_MAX_S, Page
+from penstock.live.node.page_layout import PageWords, StagingWords
 from penstock.live.staging.drainers import Drainer
 from support import file_driver
+from support.parts import Redirected
 from support.stages import Stage, files
 from support.waiting import LIMIT_S
 
+#: Where the number of the partition is in a page.
+_PARTITION = PageWords.staging.offset + StagingWords.partition.offset
 #: More than a journal holds, so that some writes drain first.
 CAPACITY = 64 << 10
 
@@ -132,13 +139,17 @@ class Pair:
     ----------
     drained
         Whether a drainer runs beside the one that stages.
+    moved
+        Whether data is not staged but redirected: storage targets change all the time.
     """
 
-    def __init__(self, root: Path, *, drained: bool) -> None:
+    def __init__(self, root: Path, *, drained: bool, moved: bool = False) -> None:
         self._numbers = count()
         self._page = Page.create(root / "page")
         self._drainer = Drainer(self._page.path, os.geteuid(), os.getegid())
         self._drained = drained
+        self._moved = moved
+        self.scripts = 100 if moved else 300
         self._stages = []
         self._drivers: list[subprocess.Popen[bytes]] = []
         for kind in ("staged", "plain"):
@@ -147,7 +158,11 @@ class Pair:
             stage.journals.mkdir(mode=0o700)
             environment = {}
             if kind == "staged":
-                environment = stage.environment(CAPACITY, page=self._page.path)
+                environment = stage.environment(
+                    CAPACITY, page=self._page.path, always=not moved
+                )
+                self.redirected = Redirected.make(stage, self._page)
+                environment["MOVED_PAGE"] = f"{self._page.path}:{_PARTITION}"
             command = (sys.executable, "-S", "-E", file_driver.__file__)
             self._drivers.append(stage.start(*command, environment=environment))
             self._stages.append(stage)
@@ -156,6 +171,9 @@ class Pair:
         """Let both do the steps; answers and files must be the same."""
         name = str(next(self._numbers))
         answers = []
+        if self._moved:
+            steps = _with_moves(steps)
+            self._page.renew(LEASE_MAX_S)
         if self._drained:
             self._drainer.keep(self._stages[0].journals)
         for driver, stage in zip(self._drivers, self._stages, strict=True):
@@ -169,6 +187,7 @@ class Pair:
         left = [files(stage.folder / name) for stage in self._stages]
         assert left[0] == left[1]
         assert self._stages[0].left_over() == []
+        assert self.redirected.parts() == []
 
     def close(self) -> None:
         """End both."""
@@ -177,12 +196,23 @@ class Pair:
         self._page.close()
 
 
-@pytest.fixture(scope="module", params=["alone", "beside a drainer"])
+def _with_moves(steps: list[Any]) -> list[Any]:
+    """Return the steps with a change of the storage targets before every second one."""
+    moved: list[Any] = []
+    for turn, step in enumerate(steps):
+        if turn % 2 == 1:
+            moved.append(["move", 1 + (turn // 2 + 1) % 3])
+        moved.append(step)
+    return [["move", 1], *moved]
+
+
+@pytest.fixture(scope="module", params=["alone", "beside a drainer", "redirected"])
 def pair(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Pair]:
     root = tmp_path_factory.mktemp("model")
-    made = Pair(root, drained=request.param != "alone")
+    moved = request.param == "redirected"
+    made = Pair(root, drained=request.param == "beside a drainer", moved=moved)
     yield made
     made.close()
 
@@ -202,7 +232,7 @@ def test_scripts_answer_the_same_with_staging(pair: Pair, steps: list[Any]) -> N
 
 
 def test_random_scripts_answer_the_same_with_staging(pair: Pair) -> None:
-    for seed in range(300):
+    for seed in range(pair.scripts):
         print(f"seed {seed}")
         pair.check(_drawn(seed))
 

@@ -6,8 +6,8 @@
  *   identity.c  which descriptors are controlled
  *   pace*.c     charging, waiting and counting in the page (page.h)
  *   journal.c   staging: the journal of one file
- *   stage*.c    staging: slots, absorbing writes, draining, journals of other processes,
- *               redirection of open files to other storage targets
+ *   stage*.c    staging: slots, absorbing writes, draining, journals of other
+ *               processes, redirection of open files to other storage targets
  *   attach.c    start-up: environment, mapping the page
  *   wrap_*.c    the wrapped calls
  *   hints.c     operations announced by programs (penstock.h)

@@ -24,6 +24,7 @@ from penstock.live.wire.messages import (
     JobCounters,
     JobJoined,
     JobLeft,
+    Partition,
     UserRequest,
 )
 from penstock.sim.forecast import live_forecast
@@ -57,6 +58,7 @@ class Node:
         self.now = 0.0
         self.rates: dict[str, float] = {}
         self.stages: dict[str, bool] = {}
+        self.partitions: dict[str, Partition] = {}
         self.retargeted: dict[str, tuple[int, ...]] = {}
         self.coordinator.receive("n", AgentHello([]), self.now)
         for job in "ab":
@@ -85,6 +87,7 @@ class Node:
             if isinstance(message, Grants):
                 self.rates |= message.rates
                 self.stages |= message.stages
+                self.partitions |= message.partitions
 
 
 def test_the_second_stages_and_is_held() -> None:
@@ -176,6 +179,25 @@ def test_staging_is_explained_to_users() -> None:
         0.0,
         50.0,
     ]
+
+
+def test_agents_are_told_where_new_files_are() -> None:
+    node = Node("3b", targets=2)
+    place = Partition(1, "/jobs/a", 0, ("/jobs/a",))
+    node.coordinator.set_partition("a", place)
+    node.coordinator.set_partition("unknown", place)
+    node.decide()
+    assert node.partitions == {"0:a": place}
+    node.partitions.clear()
+    node.decide()
+    assert node.partitions == {}
+    # An agent that was restarted is told again.
+    node.coordinator.receive("n", AgentHello(["0:a", "0:b"]), node.now)
+    for job in "ab":
+        joined = JobJoined(f"0:{job}", 0, "0", 1, 1000.0)
+        node.coordinator.receive("n", joined, node.now)
+    node.decide()
+    assert node.partitions == {"0:a": place}
 
 
 def test_a_static_partition_is_made_at_once() -> None:

@@ -18,6 +18,7 @@ from penstock.errors import InputError
 from penstock.live.node import page
 from penstock.live.node.page import Bucket, IoClass, Mode, Page
 from penstock.live.node.shared_file import SharedFileError
+from penstock.live.wire.messages import Partition
 
 
 @pytest.fixture
@@ -268,3 +269,21 @@ def test_a_closed_page_leaves_no_descriptor(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         Page.open(tmp_path / "short")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_the_place_of_parts(tmp_path: Path) -> None:
+    with Page.create(tmp_path / "page") as page:
+        assert page.partition == 0
+        page.place(Partition(3, "/jobs/a", 2, ("/x", "/y")))
+        words = page._read()
+        assert page.partition == 3
+        assert (words.part_folder, words.part_roots) == (b"/jobs/a", b"/x:/y")
+        assert words.staging.part_slots == 2
+        # Paths that do not fit: nothing is redirected, and the page is as before.
+        page.place(Partition(4, "/" + "x" * 511, 2, ("/x",)))
+        assert page.partition == 0
+        page.place(Partition(4, "/jobs/a", 2, ("/" + "x" * 1023,)))
+        assert page.partition == 0
+        assert page._read().part_roots == b"/x:/y"
+        page.place(Partition(5, "/jobs/a", 0, ("/",)))
+        assert (page.partition, page._read().part_roots) == (5, b"/")

@@ -83,6 +83,65 @@ def test_leftovers_of_a_process_that_died_are_removed(made: HandMadeJournal) -> 
     assert all(path.exists() for path in others)
 
 
+def test_the_part_of_a_process_that_died_is_removed(made: HandMadeJournal) -> None:
+    part, other = (made.folder / name for name in (".penstock-1-2.part", "file"))
+    other.touch()
+    for number, path in enumerate((part, other)):
+        made.move_to_part(path)
+        made.path.rename(made.folder / f".new-{2**22 + 1:x}-{number}")
+    assert drain_folder(made.folder) == []
+    assert made.left_over() == ["file"]
+
+
+# --- Parts ----------------------------------------------------------------------------
+
+
+def test_data_in_a_part_is_joined(made: HandMadeJournal, tmp_path: Path) -> None:
+    made.append(0, b"data")
+    made.append(6, b"more")
+    made.move_to_part(part := tmp_path / "part")
+    (shown,) = list_journals(made.folder)
+    assert shown.pending_bytes == 8
+    (report,) = drain_folder(made.folder)
+    assert (report.state, report.drained_bytes) == (JournalState.DRAINED, 8)
+    assert made.file.read_bytes() == applied(made.writes)
+    assert made.left_over() == []
+    assert not part.exists()
+
+
+def test_an_empty_journal_needs_no_part(made: HandMadeJournal, tmp_path: Path) -> None:
+    """The process that removed the part was killed before it removed the journal."""
+    made.move_to_part(part := tmp_path / "part")
+    part.unlink()
+    (report,) = drain_folder(made.folder)
+    assert report.state is JournalState.DRAINED
+    assert made.left_over() == []
+
+
+@pytest.mark.parametrize("fault", ["gone", "cut", "replaced", "folder", "long"])
+def test_data_whose_part_is_not_whole_is_kept(
+    made: HandMadeJournal, tmp_path: Path, fault: str
+) -> None:
+    made.append(0, b"data")
+    made.move_to_part(part := tmp_path / "part")
+    whole = part.rename(tmp_path / "whole")
+    if fault == "cut":
+        whole.rename(part)
+        os.truncate(part, 4096)
+    elif fault == "replaced":
+        part.write_bytes(whole.read_bytes())
+    elif fault == "folder":
+        part.mkdir()
+    elif fault == "long":
+        made.header.part = b"/" + b"x" * 639
+        with made.path.open("r+b") as file:
+            file.write(bytes(made.header))
+    (report,) = drain_folder(made.folder)
+    assert report.state is JournalState.KEPT
+    assert made.file.read_bytes() == b""
+    assert made.left_over() == ["1-2.journal"]
+
+
 def test_a_journal_that_another_process_removes_is_left_out(
     made: HandMadeJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

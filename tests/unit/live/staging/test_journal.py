@@ -37,6 +37,7 @@ def test_the_layout_is_that_of_the_header(tmp_path: Path) -> None:
         "JOURNAL_VERSION": VERSION,
         "JOURNAL_HEADER_BYTES": layout.HEADER_BYTES,
         "JOURNAL_PATH_BYTES": layout.PATH_BYTES,
+        "PART_PATH_BYTES": layout.PART_PATH_BYTES,
         "RECORD_ALIGN_BYTES": layout.RECORD_ALIGN,
         "RECORD_MAX_BYTES": layout.RECORD_MAX_BYTES,
         "sizeof JOURNAL_FAILED - 1": len(layout.FAILED),

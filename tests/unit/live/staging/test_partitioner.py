@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.live.staging.partitioner import Partitioner
+from penstock.live.wire.messages import Partition
 from support.waiting import until
 
 LOG = logging.getLogger("test")
@@ -30,6 +31,36 @@ def test_folders_go_to_targets(tmp_path: Path) -> None:
     assert [link.resolve().name for link in links] == ["x", "y"]
     made.move({"a": (0, 1)})
     until(lambda: links[0].resolve().name == "y")
+    made.close()
+
+
+def test_the_partition_is_told_when_the_folder_is_there(tmp_path: Path) -> None:
+    made = _partitioner(tmp_path)
+    told: list[tuple[str, Partition]] = []
+    made.on_moved = lambda *what: told.append(what)
+    for targets in ((0,), (0, 1), (1, 0), (0,)):
+        count = len(told)
+        made.move({"a": targets})
+        until(lambda: len(told) > count)  # noqa: B023
+    made.move({"..": (0,), "b": (0, 1)})
+    until(lambda: told[-1][0] == "b")
+    # The same number means the same targets, for all jobs.
+    numbers = [partition.number for _, partition in told]
+    assert numbers == [1, 2, 2, 1, 2]
+    assert [job for job, _ in told] == ["a"] * 4 + ["b"]
+    roots = tuple(str((tmp_path / "targets" / name).resolve()) for name in "xy")
+    assert told[0][1] == Partition(1, f"{tmp_path}/jobs/a", 2, roots)
+    made.close()
+
+
+def test_files_in_a_folder_with_a_colon_are_not_redirected(tmp_path: Path) -> None:
+    (tmp_path / "a:b").mkdir()
+    made = _partitioner(tmp_path / "a:b")
+    told: list[Partition] = []
+    made.on_moved = lambda _, partition: told.append(partition)
+    made.move({"a": (0,)})
+    until(lambda: told != [])
+    assert told[0].number == 0
     made.close()
 
 
