@@ -98,7 +98,8 @@ def test_new_data_goes_to_a_part_and_is_joined_at_close(redirected: Redirected) 
         assert writer.do("size") == "(13, 13)"
         assert writer.do("close") == "None"
         assert _text(redirected) == "one two three"
-        assert redirected.parts() == redirected.stage.left_over() == []
+        assert redirected.parts() == []
+        assert redirected.stage.left_over() == []
     # What went to the part and what was joined are writes of the job.
     counters = redirected.page.counters(IoClass.WRITE)
     assert counters.moved_bytes == 4 + 9 + 9
@@ -127,7 +128,8 @@ def test_data_goes_to_the_file_again_when_the_targets_do(
         redirected.move(1)
         writer.do("write three")
         assert _text(redirected) == "one two three"
-        assert redirected.parts() == redirected.stage.left_over() == []
+        assert redirected.parts() == []
+        assert redirected.stage.left_over() == []
 
 
 def test_a_second_change_makes_another_part(redirected: Redirected) -> None:
@@ -166,7 +168,8 @@ def test_another_program_sees_one_file(redirected: Redirected) -> None:
         assert done.stdout == b"one two"
         writer.do("write  three", "close")
         assert _text(redirected) == "one two three"
-        assert redirected.parts() == redirected.stage.left_over() == []
+        assert redirected.parts() == []
+        assert redirected.stage.left_over() == []
 
 
 def test_a_sync_joins_and_redirection_goes_on(redirected: Redirected) -> None:
@@ -195,7 +198,8 @@ def test_a_sync_may_leave_the_data_in_the_part(stage: Stage, tmp_path: Path) -> 
             assert opened.part == redirected.parts()[0]
         stage.sweep()
         assert _text(redirected) == "one two"
-        assert redirected.parts() == stage.left_over() == []
+        assert redirected.parts() == []
+        assert stage.left_over() == []
 
 
 def test_the_end_of_the_lease_ends_redirection(redirected: Redirected) -> None:
@@ -233,7 +237,8 @@ def test_a_file_that_is_not_in_the_folder_of_the_job(redirected: Redirected) -> 
         redirected.page.place(msgspec.structs.replace(place, number=2))
         writer.do("write one")
         assert _text(redirected) == "one"
-        assert redirected.parts() == redirected.stage.left_over() == []
+        assert redirected.parts() == []
+        assert redirected.stage.left_over() == []
 
 
 def test_a_folder_of_parts_that_is_gone_stops_no_program(
@@ -266,7 +271,8 @@ def test_the_next_program_that_opens_the_file_joins(redirected: Redirected) -> N
     _killed_with_part(redirected)
     done = redirected.stage.run("cat", "out", environment=redirected.environment())
     assert done.stdout == b"one two"
-    assert redirected.parts() == redirected.stage.left_over() == []
+    assert redirected.parts() == []
+    assert redirected.stage.left_over() == []
 
 
 def test_a_part_that_is_gone_is_reported(redirected: Redirected) -> None:

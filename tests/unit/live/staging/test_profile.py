@@ -11,6 +11,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.live.staging import profile
 from penstock.live.staging.drivers.directories import Directories
+from penstock.live.staging.drivers.driver import PlacedInFolder
 from penstock.live.staging.profile import ProfileTask, measure_profile
 
 TASK = ProfileTask(volume_bytes=4 << 20, streams=4, repeats=2)
@@ -25,7 +26,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "targets"
 
 
-class OneFolder:
+class OneFolder(PlacedInFolder):
     """A driver that notes what it was asked for."""
 
     def __init__(self) -> None:
