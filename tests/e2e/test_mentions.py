@@ -15,7 +15,10 @@ PAGES = [
     *sorted(p for p in (ROOT / "docs").rglob("*.md") if "_build" not in p.parts),
 ]
 #: Where the path of a file may begin.
-TOPS = (ROOT, ROOT / "src", ROOT / "src" / "penstock", ROOT / "src/penstock/live")
+TOPS = (
+    *(ROOT, ROOT / "tests", ROOT / "src", ROOT / "src" / "penstock"),
+    ROOT / "src/penstock/live",
+)
 #: Paths that a reader of the documentation creates.
 OF_THE_READER = {"mounts/mounts.log", "FOLDER/slurm.log", "mypackage/mypolicy.py"}
 
