@@ -14,14 +14,9 @@ if TYPE_CHECKING:
         AdviceResult,
         Application,
         ComparisonResult,
-        InputError,
         Instance,
-        PenstockError,
         Platform,
-        PolicyError,
         SimulationResult,
-        UnavailableError,
-        UnknownNameError,
         advise,
         bound,
         compare,
@@ -30,6 +25,14 @@ if TYPE_CHECKING:
         read,
         simulate,
         workload,
+    )
+    from penstock.errors import (
+        InputError,
+        MissingExtraError,
+        PenstockError,
+        PolicyError,
+        UnavailableError,
+        UnknownNameError,
     )
     from penstock.program import bbio
     from penstock.program.hints import phase
@@ -40,6 +43,7 @@ __all__ = [
     "ComparisonResult",
     "InputError",
     "Instance",
+    "MissingExtraError",
     "PenstockError",
     "Platform",
     "PolicyError",
@@ -70,15 +74,17 @@ def __getattr__(name: str) -> Any:
         return import_module("penstock.program.hints").phase
     if name == "bbio":
         return import_module("penstock.program.bbio")
+    if name in __all__ and name.endswith("Error"):
+        return getattr(import_module("penstock.errors"), name)
     if name in __all__:
-        return getattr(_api(), name)
+        return getattr(_api(name), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _api() -> Any:
+def _api(name: str) -> Any:
     try:
         return import_module("penstock.api")
     except ModuleNotFoundError as error:
         from penstock.errors import MissingExtraError  # noqa: PLC0415 - as above
 
-        raise MissingExtraError.of(error, where="import penstock") or error from None
+        raise MissingExtraError.of(error, where=f"penstock.{name}") or error from None

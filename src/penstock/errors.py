@@ -139,12 +139,18 @@ class MissingExtraError(InputError):
 
     @classmethod
     def of(
-        cls, error: ModuleNotFoundError, *, where: str = ""
+        cls, error: ModuleNotFoundError, *, where: str = "", whole: str = "sim"
     ) -> MissingExtraError | None:
-        """Return the error for a failed import; None if no extra has the package."""
+        """Return the error for a failed import; None if no extra has the package.
+
+        `whole` is an extra that contains ``sim`` and all that the call needs: it is
+        named in place of ``sim``, so that nothing else is missing afterwards.
+        """
         package = (error.name or "").partition(".")[0]
         extra = _EXTRAS.get(package)
-        return cls(package, extra, where=where) if extra else None
+        if extra is None:
+            return None
+        return cls(package, whole if extra == "sim" else extra, where=where)
 
 
 class UnavailableError(PenstockError):

@@ -18,8 +18,9 @@ from __future__ import annotations
 import math
 import re
 import time
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, SupportsIndex
 
 from penstock.errors import InputError
 
@@ -32,6 +33,7 @@ __all__ = [
     "parse_bandwidth",
     "parse_time",
     "parse_volume",
+    "parse_whole",
     "quantity_pattern",
 ]
 
@@ -89,6 +91,27 @@ def parse_time(value: object, *, bare: bool = False) -> float:
 def parse_bandwidth(value: object, *, bare: bool = False) -> float:
     """Return `value` in bytes per second; strings may carry B/s ... EiB/s."""
     return _parse(value, _OF_BANDWIDTH, bare=bare)
+
+
+def parse_whole(value: object, *, least: int, most: int | None = None) -> int:
+    """Return a whole number, or a text of one, from `least` to `most`."""
+    number: int | None = None
+    if isinstance(value, str):
+        with suppress(ValueError):
+            number = int(value)
+    elif isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        number = value.__index__()
+    if number is None or number < least:
+        raise InputError(
+            f"{value!r} is not a whole number of at least {least}",
+            remedy=f"give {least} or more",
+        )
+    if most is not None and number > most:
+        raise InputError(
+            f"{value!r} is more than the limit of {most}",
+            remedy=f"give at most {most}",
+        )
+    return number
 
 
 def quantity_pattern(*kinds: str) -> str:

@@ -32,36 +32,48 @@ def test_the_base_takes_less_than_40_megabytes(base: BaseInstall) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "package"),
+    ("arguments", "package", "extra"),
     [
-        (["compare", EXAMPLE], "numpy"),
-        (["bound", EXAMPLE], "numpy"),
-        (["generate", "synthetic"], "numpy"),
-        (["advise", EXAMPLE], "numpy"),
-        (["place", EXAMPLE], "numpy"),
-        (["import", EXAMPLE], "numpy"),
-        (["reproduce", "p1-fig2"], "polars"),
-        (["bench", "decisions"], "numpy"),
+        (["compare", EXAMPLE], "numpy", "sim"),
+        (["compare", EXAMPLE, "--plot=x.svg"], "numpy", "plots"),
+        (["bound", EXAMPLE], "numpy", "sim"),
+        (["generate", "synthetic"], "numpy", "sim"),
+        (["advise", EXAMPLE], "numpy", "sim"),
+        (["place", EXAMPLE], "numpy", "sim"),
+        (["import", EXAMPLE], "numpy", "import"),
+        (["reproduce", "p1-fig2"], "polars", "plots"),
+        (["bench", "decisions"], "numpy", "sim"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_a_command_names_the_extra_that_it_needs(
-    base: BaseInstall, tmp_path: Path, arguments: list[str], package: str
+    base: BaseInstall, tmp_path: Path, arguments: list[str], package: str, extra: str
 ) -> None:
     done = base.run("-m", "penstock", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr == (
         f"penstock: {arguments[0]}: the Python package {package} is not installed "
-        "(pip install 'penstock[sim]')\n"
+        f"(pip install 'penstock[{extra}]')\n"
     )
 
 
 def test_python_names_the_extra_too(base: BaseInstall, tmp_path: Path) -> None:
-    code = "import penstock as ps\nwith ps.phase(volume=1): pass\nps.compare"
+    code = """
+import penstock as ps
+with ps.phase(volume=1): pass
+assert issubclass(ps.MissingExtraError, ps.InputError)
+try:
+    ps.compare
+except ps.PenstockError as error:
+    print(error)
+"""
     done = base.run("-c", code, cwd=tmp_path)
-    assert "MissingExtraError" in done.stderr
-    assert done.stderr.endswith("(pip install 'penstock[sim]')\n")
+    assert done.stderr == ""
+    assert done.stdout == (
+        "penstock.compare: the Python package numpy is not installed "
+        "(pip install 'penstock[sim]')\n"
+    )
 
 
 def test_a_mount_with_promises_names_the_extra(

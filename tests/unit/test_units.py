@@ -22,6 +22,7 @@ from penstock.units import (
     parse_bandwidth,
     parse_time,
     parse_volume,
+    parse_whole,
     quantity_pattern,
 )
 
@@ -349,3 +350,20 @@ def test_the_pattern_of_times_refuses_what_the_parser_refuses(text: str) -> None
     with pytest.raises(InputError):
         parse_time(text)
     assert not re.search(quantity_pattern("time"), text)
+
+
+@pytest.mark.parametrize(("value", "number"), [(3, 3), ("3", 3), (" 12 ", 12)])
+def test_whole_numbers_and_their_texts(value: object, number: int) -> None:
+    assert parse_whole(value, least=0) == number
+
+
+@pytest.mark.parametrize("value", [0, -1, "0", "x", "1.5", 1.5, None, True, [1]])
+def test_what_is_no_whole_number_from_1_is_refused(value: object) -> None:
+    with pytest.raises(InputError, match="is not a whole number of at least 1"):
+        parse_whole(value, least=1)
+
+
+def test_a_whole_number_has_a_limit() -> None:
+    assert parse_whole(9, least=1, most=9) == 9
+    with pytest.raises(InputError, match="'10' is more than the limit of 9"):
+        parse_whole("10", least=1, most=9)

@@ -17,26 +17,14 @@ from penstock.api.functions import (
     workload,
 )
 from penstock.api.results import AdviceResult, ComparisonResult, SimulationResult
-from penstock.errors import (
-    InputError,
-    PenstockError,
-    PolicyError,
-    UnavailableError,
-    UnknownNameError,
-)
 
 __all__ = [
     "AdviceResult",
     "Application",
     "ComparisonResult",
-    "InputError",
     "Instance",
-    "PenstockError",
     "Platform",
-    "PolicyError",
     "SimulationResult",
-    "UnavailableError",
-    "UnknownNameError",
     "advise",
     "bound",
     "compare",

@@ -9,11 +9,11 @@ The functions are named like the records of `penstock.model` that they return.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from penstock import model
 from penstock.errors import InputError, UnknownNameError
-from penstock.model.documents import parsed
+from penstock.model.documents import parsed, parsed_name
 from penstock.model.formats import PHASES
 from penstock.units import parse_bandwidth, parse_time
 
@@ -21,6 +21,7 @@ __all__ = ["Application", "Instance", "Platform", "Quantity"]
 
 #: A number in bytes, seconds or bytes per second, or a text with a unit.
 Quantity: TypeAlias = float | str
+_T = TypeVar("_T")
 
 
 def Platform(
@@ -53,13 +54,26 @@ def Application(
     >>> fusion.phases()
     [('work', 3600.0), ('io', 5.0)]
     """
+    listed = [_phase(phase, f"phases[{n}]") for n, phase in enumerate(_listed(phases))]
+    if not listed:
+        raise InputError("no phase", where="phases", remedy="give at least one")
     return model.Application.from_phases(
-        name,
+        parsed_name(name),
         nodes,
-        [_phase(phase, f"phases[{n}]") for n, phase in enumerate(phases)],
-        release=parse_time(release),
+        listed,
+        release=parsed(parse_time, release, "release"),
         **rest,
     )
+
+
+def _listed(phases: object) -> Iterable[Any]:
+    if isinstance(phases, str) or not isinstance(phases, Iterable):
+        raise InputError(
+            f"{phases!r} is not a list of phases",
+            where="phases",
+            remedy='write [("work", "10 min"), ("io", "2 TB"), ...]',
+        )
+    return phases
 
 
 def _phase(phase: Sequence[Any], where: str) -> tuple[str, float]:
@@ -88,15 +102,45 @@ def Instance(
     >>> ps.Instance(platform, [genome], window=("0 s", "20 min")).window.end
     1200.0
     """
-    if isinstance(window, str) or len(window) != 2:
+    if not isinstance(window, list | tuple) or len(window) != 2:
         raise InputError(
             f"{window!r} is not a window",
             where="window",
             remedy='write ("0 s", "3 h")',
         )
-    begin, end = window
+    begin, end = (parsed(parse_time, time, "window") for time in window)
     return model.Instance(
-        platform,
-        model.Window(parse_time(begin), parse_time(end)),
-        tuple(applications),
+        _checked(platform, model.Platform, "platform"),
+        model.Window(begin, end),
+        tuple(_applications(applications)),
     )
+
+
+def _applications(applications: object) -> list[model.Application]:
+    if isinstance(applications, model.Application):
+        raise InputError(
+            f"the application {applications.name!r} is not in a list",
+            where="applications",
+            remedy="write [application]",
+        )
+    if isinstance(applications, str) or not isinstance(applications, Iterable):
+        raise InputError(
+            f"{applications!r} is not a list of applications",
+            where="applications",
+            remedy="write [ps.Application(...), ...]",
+        )
+    return [
+        _checked(item, model.Application, f"applications[{number}]")
+        for number, item in enumerate(applications)
+    ]
+
+
+def _checked(value: object, kind: type[_T], where: str) -> _T:
+    """Return `value`; raise `InputError` if it is not a record of this kind."""
+    if not isinstance(value, kind):
+        raise InputError(
+            f"{value!r} is not made with ps.{kind.__name__}",
+            where=where,
+            remedy=f"write ps.{kind.__name__}(...)",
+        )
+    return value

@@ -27,16 +27,16 @@ from penstock.experiments.output.provenance import provenance
 from penstock.experiments.placing import PlacementPlan, make_plan
 from penstock.experiments.runners.executors import local_executor
 from penstock.experiments.source import Source, read_input
-from penstock.experiments.study import Point
+from penstock.experiments.study import MOST_INSTANCES, Point
 from penstock.model import Instance, Problem, read_problem
-from penstock.model.documents import parsed
+from penstock.model.documents import inside, parsed
 from penstock.placement import get_allocation, get_placement, placement_for
 from penstock.policies import POLICIES, get_policy
 from penstock.policies.policy import Policy, bind
 from penstock.policies.view import Allocate
 from penstock.sim import simulate as run_policy
-from penstock.units import parse_bandwidth, parse_time
-from penstock.workloads import Workload, get_workload
+from penstock.units import parse_bandwidth, parse_time, parse_whole
+from penstock.workloads import WORKLOADS, Workload, get_workload
 
 __all__ = [
     "PolicyLike",
@@ -54,6 +54,8 @@ __all__ = [
 PolicyLike: TypeAlias = str | Policy | Allocate
 #: The name of a file or folder.
 PathLike: TypeAlias = str | os.PathLike[str]
+#: An instance, or the name of its file.
+InstanceLike: TypeAlias = Instance | PathLike
 #: Other options of `import_logs`, as in `ImportOptions`.
 _IMPORT_OPTIONS: Final = ("format", "journal", "periods", "strict", "workers")
 
@@ -99,24 +101,28 @@ def workload(name: str, **settings: float | str) -> Workload:
     >>> len(small.instance(seed=1, index=0).applications)
     6
     """
+    if not isinstance(name, str):
+        raise UnknownNameError("workload", repr(name), WORKLOADS, where="workload")
     return get_workload(name, [f"{key}={value}" for key, value in settings.items()])
 
 
 def simulate(
-    instance: Instance, policy: PolicyLike, *, steady: bool = False
+    instance: InstanceLike, policy: PolicyLike, *, steady: bool = False
 ) -> SimulationResult:
-    """Run a policy on an instance.
+    """Run a policy on an instance, or on that of a file.
 
     The policy is a label, e.g. ``"set-10:period=given"``, or a function
     ``allocate(view, rates)`` of your own. With `steady`, it is an error that an
-    application ends inside the window.
+    application ends inside the window, as it is by default in `compare`; without,
+    ``.ended`` of the result tells which ones do.
 
     >>> three = ps.read("examples/three.json")
     >>> round(ps.simulate(three, "soft-deadline").min_yield, 3)
     0.899
     """
     chosen = _policy(policy)
-    return SimulationResult(run_policy(instance, chosen, steady=steady, record=True))
+    run = run_policy(_instance(instance), chosen, steady=steady, record=True)
+    return SimulationResult(run)
 
 
 def _policy(policy: PolicyLike) -> Policy:
@@ -136,11 +142,12 @@ def _policy(policy: PolicyLike) -> Policy:
 
 def _policies(policies: Sequence[PolicyLike] | None) -> list[Policy]:
     """Return the policies; raise `InputError` if two have the same label."""
-    if isinstance(policies, str):
+    if isinstance(policies, str) or not isinstance(policies, Iterable | None):
+        name = getattr(policies, "__name__", repr(policies))
         raise InputError(
-            f"{policies!r} is not a list of policies",
+            f"{name} is not a list of policies",
             where="policies",
-            remedy=f"write [{policies!r}]",
+            remedy=f"write [{name}]",
         )
     chosen = [_policy(each) for each in (POLICIES if policies is None else policies)]
     labels = [policy.label for policy in chosen]
@@ -157,7 +164,7 @@ def _policies(policies: Sequence[PolicyLike] | None) -> list[Policy]:
 
 
 def compare(
-    instances: Instance | Sequence[Instance] | int | None = None,
+    instances: InstanceLike | Sequence[InstanceLike] | int | None = None,
     policies: Sequence[PolicyLike] | None = None,
     *,
     workload: str | None = None,
@@ -178,7 +185,8 @@ def compare(
     Parameters
     ----------
     instances
-        The instances; with `workload`, how many to draw (default: 10).
+        The instances or names of their files; with `workload`, how many to draw
+        (default: 10).
     policies
         Labels of policies, or functions ``allocate(view, rates)`` of your own;
         default: all policies of penstock.
@@ -188,6 +196,7 @@ def compare(
     steady
         True if no application may end inside the window; False for `--open`.
     """
+    jobs, seed = _whole(jobs, "jobs", 1), _whole(seed, "seed", 0)
     if workload is not None or isinstance(instances, int) or instances is None:
         if instances is not None and not isinstance(instances, int):
             raise InputError(
@@ -209,13 +218,21 @@ def compare(
 def _drawn(
     name: str, count: int | None, seed: int, settings: dict[str, float | str]
 ) -> Source:
-    return Source(
-        Point(name, tuple(settings.items())), 10 if count is None else count, seed
-    )
+    with inside("instances"):
+        count = parse_whole(
+            10 if count is None else count, least=1, most=MOST_INSTANCES
+        )
+    return Source(Point(name, tuple(settings.items())), count, seed)
+
+
+def _whole(value: int, where: str, least: int) -> int:
+    """Return a whole number; the limits are those of the command line."""
+    with inside(where):
+        return parse_whole(value, least=least)
 
 
 def _given(
-    instances: Instance | Sequence[Instance], settings: dict[str, float | str]
+    instances: InstanceLike | Sequence[InstanceLike], settings: dict[str, float | str]
 ) -> Source:
     if settings:
         raise InputError(
@@ -227,21 +244,38 @@ def _given(
     return Source(points[0], len(points), more=tuple(points[1:]))  # type: ignore[arg-type]
 
 
-def _listed(instances: Instance | Sequence[Instance], where: str) -> list[Instance]:
+def _listed(
+    instances: InstanceLike | Sequence[InstanceLike], where: str
+) -> list[Instance]:
     """Return a list of instances; raise `InputError` if there is none."""
-    listed = [instances] if isinstance(instances, Instance) else list(instances)
+    if isinstance(instances, str | os.PathLike) or not isinstance(instances, Iterable):
+        return [_instance(instances)]
+    listed = [_instance(each) for each in instances]
     if not listed:
         raise InputError("no instance", where=where, remedy="give at least one")
     return listed
 
 
-def bound(instance: Instance) -> Bound:
+def _instance(instance: InstanceLike) -> Instance:
+    """Return an instance; read it if a file is named."""
+    if isinstance(instance, str | os.PathLike):
+        return read(instance)
+    if not isinstance(instance, Instance):
+        raise InputError(
+            f"{instance!r} is not an instance",
+            where="instance",
+            remedy="give ps.read(PATH), ps.Instance(...) or the name of a file",
+        )
+    return instance
+
+
+def bound(instance: InstanceLike) -> Bound:
     """Return the MinYield that no scheduler can exceed.
 
     >>> round(ps.bound(ps.read("examples/three.json")).min_yield, 3)
     0.968
     """
-    return min_yield_bound(instance)
+    return min_yield_bound(_instance(instance))
 
 
 def place(
@@ -296,8 +330,8 @@ def import_logs(
     chosen = ImportOptions(
         gap_s=parsed(parse_time, gap, "gap"),
         assumptions=Assumptions(
-            bandwidth=_rate(bandwidth),
-            node_bandwidth=_rate(node_bandwidth),
+            bandwidth=_rate(bandwidth, "bandwidth"),
+            node_bandwidth=_rate(node_bandwidth, "node_bandwidth"),
             align=align,
             io_fraction=io_fraction,
         ),
@@ -308,7 +342,7 @@ def import_logs(
 
 
 def advise(
-    evidence: Instance | Imported | Sequence[Instance],
+    evidence: InstanceLike | Imported | Sequence[InstanceLike],
     *,
     now: str | None = None,
     bandwidth: Quantity | None = None,
@@ -319,6 +353,8 @@ def advise(
 ) -> AdviceResult:
     """Advise which policy helps: on instances, or on the result of `import_logs`.
 
+    Instances may be given by the names of their files.
+
     `now` is the policy in use. None: that of the last past job of penstock, else
     fair-share, which is what storage does without control. `bandwidth` replaces that
     of the instances.
@@ -326,6 +362,9 @@ def advise(
     >>> ps.advise(ps.read("examples/three.json"), now="fair-share", scenarios=4).policy
     'soft-deadline'
     """
+    scenarios, seed = _whole(scenarios, "scenarios", 1), _whole(seed, "seed", 0)
+    if targets is not None:
+        targets = _whole(targets, "targets", 1)
     if isinstance(evidence, Imported):
         if bandwidth is not None:
             raise InputError(
@@ -335,7 +374,7 @@ def advise(
             )
         found = of_logs(evidence, scenarios, seed)
     else:
-        found = of_instances(_listed(evidence, "advise"), _rate(bandwidth))
+        found = of_instances(_listed(evidence, "advise"), _rate(bandwidth, "bandwidth"))
     document = advise_on(
         found,
         now=now,
@@ -348,5 +387,12 @@ def advise(
     return AdviceResult(document, found.instances[0])
 
 
-def _rate(rate: Quantity | None) -> float | None:
-    return None if rate is None else parse_bandwidth(rate)
+def _rate(rate: Quantity | None, where: str) -> float | None:
+    if rate is None:
+        return None
+    parsed_rate = parsed(parse_bandwidth, rate, where)
+    if not parsed_rate > 0:
+        raise InputError(
+            f"{rate!r} is not positive", where=where, remedy='write e.g. "10 GB/s"'
+        )
+    return parsed_rate

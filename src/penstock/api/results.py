@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["AdviceResult", "ComparisonResult", "SimulationResult"]
 
 _OBJECTIVES: Final = ("min_yield", "efficiency", "utilization", "stretch")
+_FURTHER: Final = ("set_utilization", "io_slowdown", "pressure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,17 @@ class SimulationResult:
         """Application -> its yield at the end of the window."""
         names = [a.name for a in self.run.instance.applications]
         return dict(zip(names, self.run.yields.tolist(), strict=True))
+
+    @property
+    def ended(self) -> dict[str, float]:
+        """Application that ended inside the window -> when (s).
+
+        Such an application keeps its last yield.
+        """
+        applications = self.run.instance.applications
+        ends = zip(applications, self.run.ended.tolist(), strict=True)
+        last = self.run.instance.window.end
+        return {app.name: end for app, end in ends if end < last}
 
     @property
     def min_yield(self) -> float:
@@ -92,7 +104,11 @@ class ComparisonResult:
         return max(means, key=lambda policy: means[policy][0])
 
     def frame(self) -> pl.DataFrame:
-        """Return the objectives: one row per instance and policy."""
+        """Return the objectives: one row per instance and policy.
+
+        The columns are instance, policy, min_yield, efficiency, utilization, stretch,
+        bound, set_utilization, io_slowdown, and the I/O pressure of the instance.
+        """
         import polars as pl  # noqa: PLC0415 - slow to import
 
         return pl.DataFrame(
@@ -102,6 +118,7 @@ class ComparisonResult:
                     "policy": row["policy"],
                     **{name: row[name] for name in _OBJECTIVES},
                     "bound": row["bound"].min_yield if row["bound"] else None,
+                    **{name: row[name] for name in _FURTHER},
                 }
                 for row in self.rows
             ]

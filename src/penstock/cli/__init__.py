@@ -67,6 +67,14 @@ _STDERR: Final = 2
 _LONGEST: Final = 2000
 #: Actions of ``penstock ctl`` that newcomers take for commands.
 _ACTIONS: Final = ("status", "explain", "limit", "policy", "bandwidth", "on", "off")
+#: Command or option -> the extra that has all that it needs, if that is not ``sim``.
+_EXTRAS: Final = {
+    "reproduce": "plots",
+    "import": "import",
+    "--plot": "plots",
+    "--timeline": "plots",
+    "--dask": "dask",
+}
 _GO_ELSEWHERE: Final = "change to another one with cd"
 
 
@@ -140,7 +148,11 @@ def _missing_extra(
     words = sys.argv[1:] if argv is None else argv
     if not isinstance(error, ModuleNotFoundError):
         return None
-    return MissingExtraError.of(error, where=words[0] if words else "")
+    flags = [word.partition("=")[0] for word in words]
+    needed = (_EXTRAS[flag] for flag in (*flags[1:], *flags[:1]) if flag in _EXTRAS)
+    return MissingExtraError.of(
+        error, where=words[0] if words else "", whole=next(needed, "sim")
+    )
 
 
 def _open_streams() -> None:

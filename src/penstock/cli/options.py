@@ -19,7 +19,7 @@ from penstock.cli.files import (
     option_name,
 )
 from penstock.errors import InputError
-from penstock.units import parse_bandwidth
+from penstock.units import parse_bandwidth, parse_whole
 
 if TYPE_CHECKING:
     from penstock.experiments.runners.executors import Executor
@@ -260,36 +260,26 @@ def check_drawable(*paths: str | None) -> None:
 
 def positive(text: str) -> int:
     """Parse a whole number, at least 1."""
-    return _at_least(1, text)
+    return _whole(text, least=1)
 
 
 def natural(text: str) -> int:
     """Parse a whole number, at least 0."""
-    return _at_least(0, text)
+    return _whole(text, least=0)
 
 
-def _at_least(low: int, text: str) -> int:
+def _whole(text: str, *, least: int, most: int | None = None) -> int:
     try:
-        number = int(text)
-    except ValueError:
-        number = low - 1
-    if number < low:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a whole number of at least {low}"
-        )
-    return number
+        return parse_whole(text, least=least, most=most)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(error.what) from None
 
 
 def _instances(text: str) -> int:
     """Parse a number of instances."""
     from penstock.experiments.study import MOST_INSTANCES
 
-    number = positive(text)
-    if number > MOST_INSTANCES:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is more than the limit of {MOST_INSTANCES}"
-        )
-    return number
+    return _whole(text, least=1, most=MOST_INSTANCES)
 
 
 def seed_of(arguments: argparse.Namespace) -> int:

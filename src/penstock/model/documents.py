@@ -218,14 +218,15 @@ def refuse_other_kind(document: object, known: AbstractSet[str]) -> None:
 def top_fields(document: object, required: AbstractSet[str]) -> dict[str, Any]:
     """Return a document as a dictionary; raise `InputError` for an unknown format."""
     refuse_other_kind(document, required)
-    top = checked_fields(document, {"penstock", *required})
-    if type(top["penstock"]) is not int or top["penstock"] != FORMAT:
+    # First: another format has other keys.
+    version = document.get("penstock", FORMAT) if isinstance(document, dict) else FORMAT
+    if type(version) is not int or version != FORMAT:
         raise InputError(
-            f"format {top['penstock']!r} is not known",
+            f"format {version!r} is not known",
             where="penstock",
             remedy=f"this version reads format {FORMAT}",
         )
-    return top
+    return checked_fields(document, {"penstock", *required})
 
 
 def checked_fields(

@@ -75,11 +75,27 @@ def ask_policy(policy: Policy, view: View, rates: Any) -> float:
     def failure() -> str:
         return f"{policy.title} failed at t = {view.now:g} s"
 
-    return cast(float, call_plugin(failure, _wake_up, policy.allocate, view, rates))
+    wake = call_plugin(failure, _wake_up, policy.allocate, view, rates)
+    if wake is None:
+        raise PolicyError(
+            f"{policy.title} returned None at t = {view.now:g} s",
+            where=_place(policy.allocate),
+            remedy="return math.inf, or the time at which to ask the policy again",
+        )
+    return cast(float, wake)
 
 
-def _wake_up(allocate: Allocate, view: View, rates: Any) -> float:
-    return float(interpreted(allocate)(view, rates))
+def _wake_up(allocate: Allocate, view: View, rates: Any) -> float | None:
+    wake: Any = interpreted(allocate)(view, rates)
+    return None if wake is None else float(wake)
+
+
+def _place(allocate: Allocate) -> str:
+    """Return file and first line of a policy's function, if it has source code."""
+    code = getattr(interpreted(allocate), "__code__", None)
+    if code is None:
+        return ""
+    return f"{code.co_filename.rpartition('/')[2]} line {code.co_firstlineno}"
 
 
 def read_only(columns: Mapping[str, Any]) -> dict[str, Any]:

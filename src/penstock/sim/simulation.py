@@ -236,7 +236,7 @@ def _raise_status(
             f"[{instance.window.begin:g}, {instance.window.end:g}]",
             where=f"applications[{number}]",
             remedy="give it more phases, end the window earlier, or allow open runs: "
-            "--open",
+            "--open, in Python steady=False",
         )
     if status in BREACHES:
         breach = Breach(

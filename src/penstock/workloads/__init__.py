@@ -53,12 +53,11 @@ def get_workload(name: str, settings: Iterable[str] = ()) -> Workload:
     if name not in WORKLOADS:
         family, _, parameters = name.partition(":")
         if family in WORKLOADS:
-            options = " ".join(
-                f"--set {each}" for each in (parameters or "KEY=VALUE").split(",")
-            )
+            listed = (parameters or "KEY=VALUE").split(",")
+            options = " ".join(f"--set {each}" for each in listed)
             raise InputError(
                 f"workload {name!r} has parameters in its name",
-                remedy=f"give parameters with {options}",
+                remedy=f"give parameters with {options}, in Python {', '.join(listed)}",
             )
         raise UnknownNameError("workload", name, WORKLOADS)
     workload = WORKLOADS[name]

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.random import Generator, SeedSequence, default_rng
+from numpy.random import Generator, default_rng
 
 from penstock.errors import InputError
 from penstock.model import Application
+from penstock.workloads.random_streams import seed_sequence
 
 __all__ = [
     "MOST_ITERATIONS",
@@ -77,7 +78,7 @@ class Character:
 
 def draw_characters(recipe: Recipe, seed: int, index: int) -> list[Character]:
     """Draw omega and phi of the applications of instance `index` of `seed`."""
-    sequence = SeedSequence(seed, spawn_key=(index,))
+    sequence = seed_sequence(seed, index)
     generators = [default_rng(child) for child in sequence.spawn(len(recipe.means))]
     omegas = [
         _iteration_length(mean, recipe, generator)

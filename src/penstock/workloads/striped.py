@@ -34,7 +34,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, TypeVar
 
 import numpy as np
-from numpy.random import Generator, SeedSequence, default_rng
+from numpy.random import Generator, default_rng
 
 from penstock.errors import InputError
 from penstock.model import Application, Instance, Problem, Window
@@ -53,6 +53,7 @@ from penstock.workloads.parameters import (
     parameter,
 )
 from penstock.workloads.profiles.profiles import CASES, profiles
+from penstock.workloads.random_streams import seed_sequence
 
 __all__ = [
     "Striped",
@@ -125,7 +126,7 @@ class Striped:
     def problem(self, seed: int, index: int) -> Problem:
         """Return problem `index` of `seed`."""
         nodes = node_counts(self.applications, self.compute_nodes)
-        streams = SeedSequence(seed, spawn_key=(index,)).spawn(self.applications)
+        streams = seed_sequence(seed, index).spawn(self.applications)
         bound = largest_ratio(self.stress)
         applications = tuple(
             self._application(number, nodes[number], bound, default_rng(stream))
@@ -216,7 +217,7 @@ def seeded(algorithm: _Algorithm, seed: int, index: int) -> _Algorithm:
     """
     if "seed" not in algorithm.settings or "seed" in algorithm.given:
         return algorithm
-    (stream,) = SeedSequence(seed, spawn_key=(index,)).generate_state(1).tolist()
+    (stream,) = seed_sequence(seed, index).generate_state(1).tolist()
     return replace(algorithm, settings={**algorithm.settings, "seed": stream})
 
 

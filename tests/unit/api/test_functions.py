@@ -19,8 +19,8 @@ import penstock as ps
 from penstock.api import construction, functions
 from penstock.cli import main
 from penstock.errors import InputError
-from penstock.model import Problem, write_instance
-from unit.samples import pair, steady_three
+from penstock.model import Instance, Problem, write_instance
+from unit.samples import app, make, pair, steady_three
 
 
 def _command(*words: str, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
@@ -262,6 +262,42 @@ def test_a_function_is_a_policy() -> None:
             "('1 h',) is not a window",
         ),
         (lambda: ps.read("/nowhere.json"), "/nowhere.json: cannot read the file"),
+        (lambda: ps.advise(pair(), scenarios=0), "scenarios: 0 is not a whole number"),
+        (lambda: ps.advise(pair(), seed=-1), "seed: -1 is not a whole number"),
+        (lambda: ps.advise(pair(), targets=0), "targets: 0 is not a whole number"),
+        (lambda: ps.advise(pair(), bandwidth=0), "bandwidth: 0 is not positive"),
+        (lambda: ps.compare(pair(), jobs=0), "jobs: 0 is not a whole number"),
+        (lambda: ps.compare(0), "instances: 0 is not a whole number"),
+        (lambda: ps.compare(10**9), "instances: 1000000000 is more than the limit"),
+        (lambda: ps.compare(1, seed=-1), "seed: -1 is not a whole number"),
+        (
+            lambda: ps.workload("synthetic").instance(-1, 0),
+            "seed: -1 is not a whole number",
+        ),
+        (lambda: ps.workload(cast(Any, 3)), "workload: unknown workload '3'"),
+        (
+            lambda: ps.workload("synthetic:pressure=2"),
+            "--set pressure=2, in Python pressure=2",
+        ),
+        (lambda: ps.compare("/no.json"), "/no.json: cannot read the file"),
+        (lambda: ps.simulate("/no.json", "fcfs"), "/no.json: cannot read the file"),
+        (lambda: ps.advise("/no.json"), "/no.json: cannot read the file"),
+        (lambda: ps.bound(cast(Any, 3)), "instance: 3 is not an instance"),
+        (lambda: ps.compare(cast(Any, 3.5)), "instance: 3.5 is not an instance"),
+        (
+            lambda: ps.compare(pair(), cast(Any, _first_come)),
+            "_first_come is not a list of policies (write [_first_come])",
+        ),
+        (lambda: ps.import_logs("x", bandwidth="2 GB"), "bandwidth: unknown unit 'GB'"),
+        (
+            lambda: ps.import_logs("x", node_bandwidth=0),
+            "node_bandwidth: 0 is not positive",
+        ),
+        (
+            lambda: ps.compare(_short()),
+            "ends at 2 s, inside the window [0, 10] (give it more phases, end the "
+            "window earlier, or allow open runs: --open, in Python steady=False)",
+        ),
     ],
 )
 def test_errors_are_those_of_the_command_line(
@@ -271,6 +307,29 @@ def test_errors_are_those_of_the_command_line(
         call()
     assert isinstance(caught.value, ps.PenstockError)
     assert caught.value.remedy
+
+
+def _short() -> Instance:
+    """Return an instance whose application ends inside the window."""
+    return make(app("a", ("work", 2.0)))
+
+
+def test_an_application_that_ends_is_told() -> None:
+    result = ps.simulate(_short(), "fcfs")
+    assert result.ended == {"a": 2.0}
+    assert ps.simulate(pair(), "fcfs").ended == {}
+    assert ps.compare(_short(), ["fcfs"], steady=False).rows[0]["yields"] == [1.0]
+    with pytest.raises(ps.InputError, match="steady=False"):
+        ps.simulate(_short(), "fcfs", steady=True)
+
+
+def test_files_are_named_in_place_of_instances(tmp_path: Path) -> None:
+    path = tmp_path / "pair.json"
+    write_instance(pair(), path)
+    assert ps.bound(path) == ps.bound(pair())
+    assert ps.simulate(str(path), "fcfs").yields == ps.simulate(pair(), "fcfs").yields
+    assert ps.compare([path, pair()], ["fcfs"]).frame()["min_yield"].n_unique() == 1
+    assert ps.advise(path, scenarios=1).policy == ps.advise(pair(), scenarios=1).policy
 
 
 def test_a_function_that_fails_is_named() -> None:

@@ -9,6 +9,18 @@ import penstock as ps
 from unit.samples import app, make, pair, steady_three
 
 
+def test_the_frame_has_all_objectives() -> None:
+    result = ps.compare(pair(), ["fcfs"])
+    (row,) = result.frame().iter_rows(named=True)
+    (expected,) = result.rows
+    assert list(row) == [
+        *("instance", "policy", "min_yield", "efficiency", "utilization", "stretch"),
+        *("bound", "set_utilization", "io_slowdown", "pressure"),
+    ]
+    for name in ("set_utilization", "io_slowdown", "pressure"):
+        assert row[name] == expected[name]
+
+
 def test_names_are_escaped() -> None:
     instance = make(app("<b>", ("work", 1.0), ("io", 2.0), ("work", 20.0)))
     assert "&lt;b&gt;" in ps.simulate(instance, "fcfs")._repr_html_()

@@ -259,3 +259,9 @@ def test_a_name_is_one_line(name: object) -> None:
 def test_a_device_has_no_end() -> None:
     with pytest.raises(InputError, match="/dev/zero: this is a device"):
         read_document("/dev/zero")
+
+
+@pytest.mark.parametrize("version", [2, "1", None, True])
+def test_the_version_is_checked_before_the_keys(version: object) -> None:
+    with pytest.raises(InputError, match=r"^penstock: format .* is not known"):
+        top_fields({"penstock": version, "novelty": 1}, {"window"})

@@ -62,11 +62,24 @@ def test_the_wake_up_is_a_float() -> None:
     assert wake == 200.0
 
 
-@pytest.mark.parametrize("answer", [None, "soon", [1.0]])
+@pytest.mark.parametrize("answer", ["soon", [1.0]])
 def test_an_answer_that_is_not_a_number_is_a_failure(answer: Any) -> None:
     policy = bind("mine", lambda _view, _rates: answer)
     with pytest.raises(PolicyError, match=r"^policy mine failed at t = 100 s: \w+Err"):
         ask_policy(policy, view_of_two(), [])
+
+
+def test_a_policy_without_return_is_named_with_its_line() -> None:
+    def forgetful(_view: Any, rates: Any) -> Any:
+        rates[0] = 1.0
+
+    line = forgetful.__code__.co_firstlineno
+    with pytest.raises(PolicyError) as caught:
+        ask_policy(bind("mine", forgetful), view_of_two(), [0.0, 0.0])
+    assert str(caught.value) == (
+        f"test_ask.py line {line}: policy mine returned None at t = 100 s (return "
+        "math.inf, or the time at which to ask the policy again)"
+    )
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError("x"), SystemExit(1)])

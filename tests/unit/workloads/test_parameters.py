@@ -169,7 +169,7 @@ def test_parameters_in_the_name_of_a_workload_are_refused_with_a_hint(
 ) -> None:
     with pytest.raises(InputError) as caught:
         get_workload(name)
-    assert caught.value.remedy == f"give parameters with {options}"
+    assert caught.value.remedy.startswith(f"give parameters with {options}, in Python ")
 
 
 def test_an_unknown_workload_lists_the_known() -> None:

@@ -155,8 +155,9 @@ def _assumed_bandwidth(
         if not timed:
             raise InputError(
                 "no log says how fast the storage is",
-                where="--bandwidth",
-                remedy="give its bandwidth, e.g. --bandwidth 100GB/s",
+                where="bandwidth",
+                remedy="give its bandwidth, e.g. --bandwidth 100GB/s, in Python "
+                'bandwidth="100 GB/s"',
             )
         total = _highest_rate(timed)
         source = (

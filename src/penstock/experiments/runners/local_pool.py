@@ -112,7 +112,7 @@ def _report_death(death: str, task: Task[Any], deaths: int, warn: Warn) -> None:
     if deaths > _RETRIES:
         raise InputError(
             f"{task.name} has killed {deaths} workers, the last one {death}",
-            remedy="out of memory? use fewer --jobs",
+            remedy="out of memory? use fewer processes: --jobs, in Python jobs=",
         )
     warn(f"worker {death} while computing {task.name}: trying it again")
 

@@ -38,7 +38,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.random import SeedSequence, default_rng
+from numpy.random import default_rng
 from numpy.typing import NDArray
 
 from penstock.errors import InputError
@@ -59,6 +59,7 @@ from penstock.workloads.apex.table import (
     job_classes,
 )
 from penstock.workloads.parameters import check_parameters, parameter
+from penstock.workloads.random_streams import seed_sequence
 
 if TYPE_CHECKING:
     from penstock.workloads.apex.schedule import Schedule
@@ -210,7 +211,7 @@ def _schedule(source: _Source, seed: int, number: int) -> _Drawn:
     # Imported late: the module needs Numba, which the other workloads do not.
     from penstock.workloads.apex.schedule import draw_schedule  # noqa: PLC0415
 
-    generator = default_rng(SeedSequence(seed, spawn_key=(number,)))
+    generator = default_rng(seed_sequence(seed, number))
     machine = celio_successor(source.machine, source.reading)
     schedule = draw_schedule(job_classes(source.trace), machine, source.days, generator)
     return _Drawn(source, schedule, schedule.windows(source.days))

@@ -58,7 +58,7 @@ def test_a_piece_that_kills_every_worker_ends_the_run(
     assert len(messages) == 2
     assert re.fullmatch(
         r"piece 0000-000000 of t has killed 3 workers, the last one \d+ died "
-        r"\(Killed\) \(out of memory\? use fewer --jobs\)",
+        r"\(Killed\) \(out of memory\? use fewer processes: --jobs, in Python jobs=\)",
         str(caught.value),
     )
     assert multiprocessing.active_children() == []
