@@ -68,7 +68,8 @@ ALLOWED: dict[str, set[str]] = {
     },
     "experiments": {*_SIMULATION, TOP},
     "papers": {*_SIMULATION, TOP, "experiments"},
-    "api": {*_SIMULATION, TOP, "experiments", "advice"},
+    # Printed results are the texts of the command line.
+    "api": {*_SIMULATION, TOP, "experiments", "advice", "cli"},
     "advice": {
         *(_SIMULATION | {TOP, "experiments"}),
         *("live.archive", "live.control", "live.wire.messages"),

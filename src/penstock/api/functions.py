@@ -204,15 +204,17 @@ def compare(
                 where="compare",
                 remedy="give a number of instances, or no workload",
             )
-        source = _drawn(workload or "synthetic", instances, seed, settings)
+        source = drawn = _drawn(workload or "synthetic", instances, seed, settings)
     else:
-        source = _given(instances, settings)
+        source, drawn = _given(instances, settings), None
         jobs = 1
     chosen = _policies(policies)
     own = [policy for policy in chosen if policy.label not in (policies or POLICIES)]
     executor = local_executor(1 if own else min(jobs, source.count))
     rows = compare_policies(source, chosen, executor, steady=steady, own=own)
-    return ComparisonResult(tuple(rows), source.instance(0), steady, tuple(chosen))
+    return ComparisonResult(
+        tuple(rows), source.instance(0), steady, tuple(chosen), drawn
+    )
 
 
 def _drawn(

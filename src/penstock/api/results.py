@@ -3,19 +3,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 from penstock.analysis import measure
+from penstock.cli.simulation.advise import advice_text
+from penstock.cli.simulation.compare_table import comparison_text
+from penstock.cli.tables import format_table
 from penstock.experiments.output.html import html_table
+from penstock.experiments.source import Source
 from penstock.experiments.study import Row
 from penstock.model import Instance
 from penstock.policies import RECOMMENDED
 from penstock.policies.policy import Policy
 from penstock.sim import Run
 from penstock.sim import simulate as run_policy
-from penstock.units import counted
+from penstock.units import counted, format_time
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +31,7 @@ _OBJECTIVES: Final = ("min_yield", "efficiency", "utilization", "stretch")
 _FURTHER: Final = ("set_utilization", "io_slowdown", "pressure")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class SimulationResult:
     """One policy on one instance."""
 
@@ -67,25 +71,47 @@ class SimulationResult:
 
         return timeline([self.run])
 
-    def _repr_html_(self) -> str:
-        rows = [("application", "yield")]
-        rows += [(name, f"{reached:.4f}") for name, reached in self.yields.items()]
+    @property
+    def _title(self) -> str:
         title = f"{self.run.policy}: MinYield {self.min_yield:.4f}, "
-        title += f"Efficiency {self.efficiency:.4f}"
-        return f"<p>{escape(title)}</p>{html_table(rows)}"
+        return f"{title}Efficiency {self.efficiency:.4f}"
+
+    def _table(self) -> list[tuple[str, str]]:
+        rows = [("application", "yield")]
+        return rows + [(name, f"{got:.4f}") for name, got in self.yields.items()]
+
+    def _notes(self) -> list[str]:
+        return [
+            f"{name} ended at {format_time(end_s)}, inside the window"
+            for name, end_s in self.ended.items()
+        ]
+
+    def __repr__(self) -> str:
+        return f"<SimulationResult {self._title}>"
+
+    def __str__(self) -> str:
+        """Return the yield of every application as a table."""
+        lines = [self._title, format_table(self._table(), left=1), *self._notes()]
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self._notes())
+        return f"<p>{escape(self._title)}</p>{html_table(self._table())}{notes}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ComparisonResult:
     """Policies side by side on the same instances."""
 
-    rows: tuple[Row, ...] = field(repr=False)
+    rows: tuple[Row, ...]
     """One row per instance and policy, as ``penstock compare`` has them."""
-    first: Instance = field(repr=False)
+    first: Instance
     """The first instance."""
     steady: bool = True
-    compared: tuple[Policy, ...] = field(default=(), repr=False)
+    compared: tuple[Policy, ...] = ()
     """The policies that were run."""
+    source: Source | None = None
+    """The workload that the instances are from; None: they were given."""
 
     @property
     def policies(self) -> list[str]:
@@ -185,6 +211,18 @@ class ComparisonResult:
             )
         return means
 
+    def __repr__(self) -> str:
+        policies = (
+            "1 policy" if len(self.policies) == 1 else f"{len(self.policies)} policies"
+        )
+        count = counted(len({row["instance"] for row in self.rows}), "instance")
+        mark = "recommended" if self.recommended == RECOMMENDED else "best"
+        return f"<ComparisonResult {policies}, {count}, {mark}: {self.recommended}>"
+
+    def __str__(self) -> str:
+        """Return the table that ``penstock compare`` prints."""
+        return comparison_text(self.rows, self.source)
+
     def _repr_html_(self) -> str:
         means = self._means()
         mark = " (recommended)" if self.recommended == RECOMMENDED else " (best)"
@@ -204,13 +242,13 @@ class ComparisonResult:
         return f"<p>Mean of {counted(count, 'instance')}</p>{html_table(rows)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AdviceResult:
     """Which policy helps, by how much, and how sure that is."""
 
-    document: dict[str, Any] = field(repr=False)
+    document: dict[str, Any]
     """What ``penstock advise --json`` writes."""
-    first: Instance = field(repr=False)
+    first: Instance
     """The first instance."""
 
     @property
@@ -234,9 +272,13 @@ class AdviceResult:
 
         return report_page(self.document, self.first)
 
+    def __repr__(self) -> str:
+        return f"<AdviceResult {self.verdict}: {self.policy}>"
+
     def __str__(self) -> str:
-        """Return the answer in words."""
-        return "\n".join([self.document["summary"], *self.reasons])
+        """Return what ``penstock advise`` prints: words first, then tables."""
+        return advice_text(self.document)
 
     def _repr_html_(self) -> str:
-        return "".join(f"<p>{escape(line)}</p>" for line in str(self).splitlines())
+        words = [self.document["summary"], *self.reasons]
+        return "".join(f"<p>{escape(line)}</p>" for line in words)

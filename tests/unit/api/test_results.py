@@ -5,7 +5,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 import penstock as ps
+from penstock.cli import main
+from penstock.model import write_instance
 from unit.samples import app, make, pair, steady_three
 
 
@@ -49,8 +53,47 @@ def test_figures_are_drawn() -> None:
 
 def test_advice_in_a_notebook_is_its_words() -> None:
     advice = ps.advise(pair(), scenarios=2)
-    assert advice._repr_html_().startswith("<p>")
-    assert len(str(advice).splitlines()) == 1 + len(advice.reasons)
+    page = advice._repr_html_()
+    assert page.count("<p>") == 1 + len(advice.reasons)
+    assert str(advice).splitlines()[1 : 1 + len(advice.reasons)] == advice.reasons
+    assert repr(advice) == f"<AdviceResult {advice.verdict}: {advice.policy}>"
+
+
+def test_a_printed_result_is_the_text_of_the_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "pair.json")
+    write_instance(pair(), path)
+    policies = ["fcfs", "soft-deadline"]
+    words = ["--policy", "fcfs", "--policy", "soft-deadline"]
+    assert main(["compare", path, *words]) == 0
+    result = ps.compare(pair(), policies)
+    assert str(result) == capsys.readouterr().out
+    assert repr(result) == (
+        "<ComparisonResult 2 policies, 1 instance, recommended: soft-deadline>"
+    )
+    small = ["--instances", "2", "--set", "horizon=9000"]
+    assert main(["compare", *small, *words]) == 0
+    drawn = ps.compare(2, policies, horizon=9000)
+    assert str(drawn) == capsys.readouterr().out
+    assert main(["advise", path, "--now", "fcfs", "--scenarios", "2"]) == 0
+    advice = ps.advise(pair(), now="fcfs", scenarios=2)
+    assert str(advice) == capsys.readouterr().out
+
+
+def test_a_printed_simulation_lists_yields_and_ends() -> None:
+    result = ps.simulate(make(app("a", ("work", 2.0))), "fcfs")
+    assert str(result).splitlines() == [
+        "fcfs: MinYield 1.0000, Efficiency 1.0000",
+        "application   yield",
+        "a            1.0000",
+        "",
+        "a ended at 2 s, inside the window",
+    ]
+    assert repr(result) == (
+        "<SimulationResult fcfs: MinYield 1.0000, Efficiency 1.0000>"
+    )
+    assert "<p>a ended at 2 s, inside the window</p>" in result._repr_html_()
 
 
 def test_a_comparison_shows_the_bound_and_the_recommendation() -> None:

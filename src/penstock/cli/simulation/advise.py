@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.advice.evidence import Evidence
     from penstock.model import Instance
 
-__all__ = ["SUMMARY", "main", "setup_parser"]
+__all__ = ["SUMMARY", "advice_text", "main", "setup_parser"]
 
 SUMMARY = "advise which policy helps the jobs of a site, by how much, and how surely"
 
@@ -128,7 +128,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(advice, arguments.json)
     if arguments.json != "-":
-        sys.stdout.write(_text(advice))
+        sys.stdout.write(advice_text(advice))
     return 0
 
 
@@ -233,7 +233,7 @@ def _write_settings(advice: dict[str, Any], instance: Instance, path: str) -> No
         stream.write(settings_text(advice, instance).encode())
 
 
-def _text(advice: dict[str, Any]) -> str:
+def advice_text(advice: dict[str, Any]) -> str:
     """Return the advice as it is printed: words first, then tables."""
     parts = [
         "\n".join([advice["summary"], *advice["reasons"]]) + "\n",

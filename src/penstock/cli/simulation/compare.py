@@ -9,6 +9,7 @@ Without arguments: ten instances of the synthetic workload (bandwidth sharing, s
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from penstock.cli.options import (
 from penstock.cli.progress import progress_bar
 from penstock.cli.simulation.compare_inputs import inputs_from
 from penstock.cli.simulation.compare_problem import add_problem_options, compare_problem
-from penstock.cli.simulation.compare_table import print_comparison, print_cost
+from penstock.cli.simulation.compare_table import comparison_text, print_cost
 from penstock.cli.simulation.view_page import check_page_name, open_page, write_view
 from penstock.errors import InputError
 
@@ -119,7 +120,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json(document, arguments.json)
     if arguments.json != "-":
-        print_comparison(rows, source)
+        sys.stdout.write(comparison_text(rows, source))
     print_cost(simulated)
     return 0
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.experiments.source import Source
     from penstock.experiments.study import Row
 
-__all__ = ["print_comparison", "print_cost"]
+__all__ = ["comparison_text", "print_cost"]
 
 #: Metric -> header of its column.
 _COLUMNS: Final = {
@@ -37,19 +37,17 @@ _ONE_SPACING: Final = (0, 1, 0, 3, 2, 2, 4)
 _SEVERAL_SPACING: Final = (0, 1, 0, 2, 2, 2, 2)
 
 
-def print_comparison(rows: Sequence[Row], source: Source | None) -> None:
-    """Print the workload, the means over the instances, and the instances of files."""
+def comparison_text(rows: Sequence[Row], source: Source | None) -> str:
+    """Return the workload, the means over the instances, and the instances of files."""
     by_policy: dict[str, list[Row]] = {}
     by_instance: dict[int, list[Row]] = {}
     for row in rows:
         by_policy.setdefault(row["policy"], []).append(row)
         by_instance.setdefault(row["instance"], []).append(row)
     instances = list(by_instance.values())
-    if source:
-        _print_workload(source)
     pressure = fmean(group[0]["pressure"] for group in instances)
     aimed = source.aimed_pressure if source else None
-    sys.stdout.write(
+    heading = (
         f"mean of {counted(len(instances), 'instance')}, "
         f"{pressure_text(pressure, aimed)}; * best policy"
         f"{', > recommended' if RECOMMENDED in by_policy else ''}\n\n"
@@ -62,22 +60,21 @@ def print_comparison(rows: Sequence[Row], source: Source | None) -> None:
         lines.append(["bound (any scheduler)", "", bound, *[""] * 4])
     lines += _policy_lines(by_policy, is_single=is_single)
     spacing = _ONE_SPACING if is_single else _SEVERAL_SPACING
-    sys.stdout.write(format_table(lines, gaps=spacing))
+    text = _workload_text(source) + heading + format_table(lines, gaps=spacing)
     if not is_single and rows[0]["file"] is not None:
-        _print_instances(instances)
+        text += _instances_text(instances)
+    return text
 
 
-def _print_workload(source: Source) -> None:
-    """Print the workload with all its parameters, if it is one."""
+def _workload_text(source: Source | None) -> str:
+    """Return the workload with all its parameters, if there is one."""
     from penstock.experiments.source import FilePoint
     from penstock.workloads.parameters import settings_text
 
-    if isinstance(source.point, FilePoint):
-        return
+    if source is None or isinstance(source.point, FilePoint):
+        return ""
     settings = settings_text(source.point.family())
-    sys.stdout.write(
-        f"workload {source.point.workload}: {settings}; seed {source.seed}\n"
-    )
+    return f"workload {source.point.workload}: {settings}; seed {source.seed}\n"
 
 
 def _header(*, is_single: bool) -> list[str]:
@@ -132,18 +129,19 @@ def _worst(row: Row) -> str:
     return shortened(name) if lowest < 1 else "-"
 
 
-def _print_instances(instances: Sequence[Sequence[Row]]) -> None:
-    """Print a line per instance: its file, its bound and its best policy."""
+def _instances_text(instances: Sequence[Sequence[Row]]) -> str:
+    """Return a line per instance: its file, its bound and its best policy."""
     lines = [("instance", "pressure", "bound", "best MinYield", "policy")]
     for group in instances[:_MOST_LISTED]:
         best = max(group, key=itemgetter("min_yield"))
         bound = f"{best['bound'].min_yield:.4f}" if best["bound"] else "-"
         numbers = f"{best['pressure']:.3f}", bound, f"{best['min_yield']:.4f}"
         lines.append((best["file"], *numbers, best["policy"]))
-    sys.stdout.write(f"\n{format_table(lines)}")
+    text = f"\n{format_table(lines)}"
     more = len(instances) - _MOST_LISTED
     if more > 0:
-        sys.stdout.write(f"and {counted(more, 'more instance')} (--json has all)\n")
+        text += f"and {counted(more, 'more instance')} (--json has all)\n"
+    return text
 
 
 def print_cost(rows: Sequence[Row]) -> None:

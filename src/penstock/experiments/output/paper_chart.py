@@ -147,7 +147,14 @@ def _draw_legend(figure: Figure, bound: float | None, recommended: str | None) -
     entries[1].set_label("Efficiency")
     if bound is not None:
         entries.append(
-            Line2D([], [], ls="--", lw=0.9, color=_MUTED, label=f"bound {bound:.3f}")
+            Line2D(
+                *([], []),
+                ls="--",
+                lw=0.9,
+                color=_MUTED,
+                # Efficiency has no bound here: it may lie to the right of the line.
+                label=f"bound on MinYield {bound:.3f}",
+            )
         )
     if recommended is not None:
         entries.append(Line2D([], [], ls="", label="bold: recommended"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.analysis import Bound
-from penstock.cli.simulation.compare_table import print_comparison, print_cost
+from penstock.cli.simulation.compare_table import comparison_text, print_cost
 from penstock.experiments.study import Row
 from penstock.policies import RECOMMENDED
 
@@ -34,12 +34,11 @@ def row(policy: str, instance: int = 0, **changes: Any) -> Row:
 
 
 @pytest.fixture
-def printed(capsys: pytest.CaptureFixture[str]) -> Any:
+def printed() -> Any:
     """Return a function that returns the lines that a comparison prints."""
 
     def lines(*rows: Row) -> list[str]:
-        print_comparison(rows, None)
-        return capsys.readouterr().out.splitlines()
+        return comparison_text(rows, None).splitlines()
 
     return lines
 

@@ -64,7 +64,7 @@ def test_the_bound_and_the_recommendation_are_marked(
     assert bold == [result.recommended] == ["soft-deadline"]
     words = " ".join(text.get_text() for text in _texts(figure))
     bound = np.mean([row["bound"].min_yield for row in result.rows])
-    assert f"bound {bound:.3f}" in words
+    assert f"bound on MinYield {bound:.3f}" in words
     assert "bold: recommended" in words
     (dashed,) = (line for line in panel.lines if line.get_linestyle() == "--")
     assert np.asarray(dashed.get_xdata())[0] == pytest.approx(bound)
