@@ -32,6 +32,8 @@ __all__ = [
     "write_notebooks",
 ]
 
+#: The link from a page to its notebook: the notebook does not need it.
+_DOWNLOAD: Final = re.compile(r"\s*\{download\}`[^`]*`\.")
 _CELL: Final = re.compile(r"^```\{code-cell\} python\n(.*?)^```$", re.S | re.M)
 _LOG: Final = logging.getLogger(__name__)
 
@@ -73,7 +75,7 @@ def run_cell(code: str, namespace: dict[str, Any]) -> CellOutput:
 def jupyter_notebook(page: str) -> str:
     """Return a page as a notebook for Jupyter (format 4.5), without output."""
     # `re.split` with one group: texts at even places, the code of cells at odd ones.
-    parts = _CELL.split(page)
+    parts = _CELL.split(_DOWNLOAD.sub("", page))
     cells = []
     for number, part in enumerate(parts):
         if not part.strip():

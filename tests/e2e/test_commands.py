@@ -477,7 +477,7 @@ ARGUMENTS: dict[str, tuple[tuple[str, ...], str]] = {
         "pair.json/out.svg: cannot write to",
     ),
     "output-is-a-folder": (
-        ("generate", "synthetic", "--set", "h=100", "-o", "."),
+        ("import", "pair.json", "-o", "."),
         ".: this is a folder",
     ),
     "several-into-no-folder": (

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from penstock.errors import InputError
@@ -27,6 +28,7 @@ __all__ = [
     "check_file",
     "check_names",
     "expanded",
+    "filled_folder",
     "is_instance_name",
     "make_folder",
     "option_name",
@@ -161,6 +163,20 @@ def make_folder(name: str | Path) -> Path:
             remedy="name another folder",
         )
     return path
+
+
+@contextmanager
+def filled_folder(name: str | Path) -> Iterator[Path]:
+    """Make the folder for results; if nothing could be written there, remove it."""
+    is_new = not Path(name).exists()
+    folder = make_folder(name)
+    try:
+        yield folder
+    finally:
+        if is_new:
+            # Fails if the folder holds results.
+            with suppress(OSError):
+                folder.rmdir()
 
 
 def check_file(name: str) -> None:

@@ -10,12 +10,11 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import penstock
 from penstock.cli.description import Argument, Command, describe
-from penstock.cli.files import OutputFolder, make_folder
+from penstock.cli.files import OutputFolder, filled_folder
 
 __all__ = ["SUMMARY", "main", "manual_page", "setup_parser"]
 
@@ -52,12 +51,12 @@ def main(arguments: argparse.Namespace) -> int:
     """Write the pages."""
     from penstock.files import replacing
 
-    folder = make_folder(arguments.output)
     root = describe()
-    for command in (root, *root.children):
-        path = Path(folder) / f"{'-'.join(command.path)}.1"
-        with replacing(path) as stream:
-            stream.write(manual_page(command).encode())
+    with filled_folder(arguments.output) as folder:
+        for command in (root, *root.children):
+            path = folder / f"{'-'.join(command.path)}.1"
+            with replacing(path) as stream:
+                stream.write(manual_page(command).encode())
     return 0
 
 

@@ -16,6 +16,8 @@ __all__ = ["format_table", "pressure_text"]
 
 #: Blanks between two columns.
 _GAP: Final = 2
+#: Part of the aimed I/O pressure that may be missing.
+_TOLERATED: Final = 0.1
 #: Wider than any table (columns of a terminal).
 _WIDTH: Final = 1_000_000
 
@@ -59,6 +61,12 @@ def format_table(
 
 
 def pressure_text(measured: float, aimed: float | None) -> str:
-    """Return the measured I/O pressure and, if there is one, the aimed one."""
+    """Return the measured I/O pressure and, if there is one, the aimed one.
+
+    A pressure that misses its aim by more than a tenth is called not reached.
+    """
     text = f"I/O pressure {measured:.3f}"
-    return text if aimed is None else f"{text} (aimed at {aimed:g})"
+    if aimed is None:
+        return text
+    is_missed = measured < (1.0 - _TOLERATED) * aimed
+    return f"{text} (aimed at {aimed:g}{': not reached' * is_missed})"

@@ -76,6 +76,24 @@ class ComparisonFormat(msgspec.Struct):
     instances: list[ComparedInstanceFormat]
 
 
+class BoundedInstanceFormat(msgspec.Struct):
+    """One instance of a result of ``penstock bound --json``."""
+
+    index: int
+    digest: str
+    pressure: float
+    window: tuple[float, float]
+    bound: BoundFormat
+
+
+class BoundResultFormat(msgspec.Struct):
+    """A result of ``penstock bound --json``."""
+
+    penstock: Literal[1]
+    provenance: dict[str, Any]
+    instances: list[BoundedInstanceFormat]
+
+
 def rows_of_result(document: dict[str, Any], path: str) -> list[Row]:
     """Return the rows of a document that ``penstock compare --json`` wrote.
 

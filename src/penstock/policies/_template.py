@@ -38,7 +38,8 @@ from penstock.policies.view import View
 __all__ = ["PARAMETERS", "allocate"]
 
 # Optional. The values are in `view.parameters`, in this order, in base units; a word
-# is its position among the choices.
+# is its position among the choices. With a unit ("s", "bytes" or "bytes/s") users may
+# write 1min: Parameter("delay", "time to wait", 60.0, "s") is then 60.0 in the view.
 PARAMETERS: Final = (
     Parameter("patience", "fraction of its age an application may lose", 0.2),
 )

@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from penstock.cli.files import InputFile, OutputFile, Word, check_names, make_folder
+from penstock.cli.files import (
+    InputFile,
+    OutputFile,
+    Word,
+    check_names,
+    filled_folder,
+    make_folder,
+)
 from penstock.errors import InputError
 
 THREE = Path(__file__).parents[3] / "examples" / "three.json"
@@ -94,3 +101,23 @@ def test_a_folder_without_write_permission_is_refused(
 
 def test_other_arguments_are_not_checked() -> None:
     check_names(Namespace(setting_listen="", job="", command=["", "x"], w=Word("a")))
+
+
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize("written", [False, True])
+def test_a_new_folder_without_results_is_removed(
+    tmp_path: Path, existed: bool, written: bool
+) -> None:
+    place = tmp_path / "out"
+    if existed:
+        place.mkdir()
+
+    def fill() -> None:
+        with filled_folder(place) as folder:
+            if written:
+                (folder / "one").touch()
+            raise InputError("disk full")
+
+    with pytest.raises(InputError):
+        fill()
+    assert place.exists() is (existed or written)

@@ -66,5 +66,20 @@ def test_wide_characters_are_aligned_as_a_terminal_shows_them() -> None:
 
 
 def test_the_aimed_pressure_stands_beside_the_measured_one() -> None:
-    assert pressure_text(0.765, 1.0) == "I/O pressure 0.765 (aimed at 1)"
+    assert pressure_text(0.965, 1.0) == "I/O pressure 0.965 (aimed at 1)"
     assert pressure_text(0.6, None) == "I/O pressure 0.600"
+
+
+@pytest.mark.parametrize(
+    ("measured", "aimed", "text"),
+    [
+        (0.5, None, "I/O pressure 0.500"),
+        (0.787, 0.8, "I/O pressure 0.787 (aimed at 0.8)"),
+        (0.95, 0.8, "I/O pressure 0.950 (aimed at 0.8)"),
+        (0.71, 0.8, "I/O pressure 0.710 (aimed at 0.8: not reached)"),
+    ],
+)
+def test_a_pressure_that_is_not_reached_is_told(
+    measured: float, aimed: float | None, text: str
+) -> None:
+    assert pressure_text(measured, aimed) == text

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 
 from penstock.kernels import interpreted, kinds, memory
+from penstock.policies import POLICIES
 from penstock.policies import view as module
 from penstock.policies.view import View
 from penstock.sim import engine
@@ -56,3 +59,15 @@ def test_the_engine_shows_every_column_under_its_name() -> None:
 def test_nothing_of_the_future_is_shown() -> None:
     hidden = {"work", "first", "work_end", "position", "working", "completion"}
     assert not hidden & set(View._fields)
+
+
+def test_the_page_of_the_python_interface_lists_every_field() -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "python.md"
+    table = page.read_text().partition("## What a policy sees")[2].partition("```")[0]
+    listed = re.findall(r"`(\w+)", table)
+    assert [name for name in View._fields if name not in listed] == []
+
+
+def test_the_page_of_policies_lists_every_policy() -> None:
+    page = Path(__file__).parents[3] / "docs" / "reference" / "policies.md"
+    assert re.findall(r"^\| `([\w-]+)`", page.read_text(), re.MULTILINE) == [*POLICIES]

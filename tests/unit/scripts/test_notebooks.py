@@ -97,3 +97,9 @@ def test_pages_have_cells_and_offer_their_notebook(page: Path) -> None:
         ast.parse(code)
     assert f"<../_generated/notebooks/{page.stem}.ipynb>" in text
     assert f"notebooks/{page.stem}\n" in (DOCS / "index.md").read_text()
+
+
+def test_a_notebook_has_no_link_to_itself() -> None:
+    page = "# A\n\nAll is real.\n{download}`Get it <../x.ipynb>`.\n\nMore.\n"
+    (cell,) = json.loads(jupyter_notebook(page))["cells"]
+    assert "".join(cell["source"]) == "# A\n\nAll is real.\n\nMore."

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, TypeVar
@@ -128,15 +128,23 @@ class ImportJournal:
             if not self._known:
                 self._stream.write(self._header + b"\n")
         except OSError as error:
-            raise InputError(
-                f"cannot write the journal of the import: {error.strerror}",
-                where=str(self._path),
-                remedy="name another file for the instance",
-            ) from None
+            raise self._failure(error) from None
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stack.close()
+        # Closing fails again if the last write has failed: it was reported.
+        with suppress(OSError):
+            self._stack.close()
+
+    def _failure(self, error: OSError) -> InputError:
+        """Delete the journal, which may fill the disk; return the error to raise."""
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+        return InputError(
+            f"cannot write the journal of the import: {error.strerror}",
+            where=str(self._path),
+            remedy="free space there, or name another file for the instance",
+        )
 
     def recall(self, log: LogFile) -> LogOutcome | None:
         """Return what a log gave last time; None if it is new or has changed."""
@@ -149,8 +157,11 @@ class ImportJournal:
         """Append a finished log."""
         size, changed = _state(log.path)
         line = _Line(printable(str(log.path)), size, changed, outcome)
-        self._stream.write(msgspec.json.encode(line) + b"\n")
-        self._stream.flush()
+        try:
+            self._stream.write(msgspec.json.encode(line) + b"\n")
+            self._stream.flush()
+        except OSError as error:
+            raise self._failure(error) from None
 
     def finish(self) -> None:
         """Delete the journal."""

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: MIT
 """Draw instances of a workload and write them as files.
 
-With one instance, OUTPUT is the file (or - for standard output); with several it
-is a folder. Folders that do not exist are made.
+OUTPUT is a file if its name ends in .json or .json.gz, standard output if it is -, and
+else a folder. Several instances need a folder. Folders that do not exist are made.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.files import Word, check_file, make_folder
+from penstock.cli.files import Word, check_file, filled_folder
 from penstock.cli.options import (
     add_draw_options,
     add_settings_option,
@@ -42,7 +43,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         type=Word,
         metavar="OUTPUT",
         default="-",
-        help="file to write; with several instances, a folder (default: -, standard "
+        help="file to write (*.json or *.json.gz), or folder (default: -, standard "
         "output)",
     )
     add_settings_option(parser)
@@ -59,22 +60,29 @@ def main(arguments: argparse.Namespace) -> int:
         return 0
     workload = get_workload(arguments.workload, arguments.workload_settings)
     count, seed = arguments.instances or 1, seed_of(arguments)
-    if count == 1:
+    if _is_file(arguments.output):
+        if count > 1:
+            raise InputError(
+                f"{count} instances do not fit into one file",
+                where="--output",
+                remedy="name a folder",
+            )
         if arguments.output != "-":
             check_file(arguments.output)
         _write(workload.instance(seed, 0), arguments.output)
         return 0
-    if arguments.output == "-" or arguments.output.endswith(_ENDINGS):
-        raise InputError(
-            f"{count} instances do not fit into one file",
-            where="--output",
-            remedy="name a folder",
-        )
-    folder = make_folder(arguments.output)
-    for index in range(count):
-        path = folder / f"{arguments.workload}-s{seed}-{index:04d}.json"
-        _write(workload.instance(seed, index), str(path))
+    with filled_folder(arguments.output) as folder:
+        for index in range(count):
+            path = folder / f"{arguments.workload}-s{seed}-{index:04d}.json"
+            _write(workload.instance(seed, index), str(path))
     return 0
+
+
+def _is_file(output: str) -> bool:
+    """Return True if one file is named: by its ending, a device, or - ."""
+    path = Path(output)
+    is_device = path.exists() and not path.is_file() and not path.is_dir()
+    return output == "-" or output.endswith(_ENDINGS) or is_device
 
 
 def _write(instance: Instance, path: str) -> None:

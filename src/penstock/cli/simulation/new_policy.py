@@ -97,6 +97,12 @@ def _write(folder: Path, files: dict[str, str]) -> None:
         except OSError:
             _check_free(folder)
             raise
+    except OSError as error:
+        raise InputError(
+            f"cannot write the package: {error.strerror}",
+            where=str(folder),
+            remedy="free space there, or name another folder with -o DIR",
+        ) from None
     finally:
         shutil.rmtree(private, ignore_errors=True)
 

@@ -48,6 +48,9 @@ FORMATS: Final = {
     "comparison": FileFormat(
         "result of compare --json", "experiments.results", "ComparisonFormat"
     ),
+    "bound": FileFormat(
+        "result of bound --json", "experiments.results", "BoundResultFormat"
+    ),
     "plan": FileFormat(
         "result of place --json", "experiments.output.documents", "PlanFormat"
     ),
@@ -62,6 +65,9 @@ FORMATS: Final = {
     "advice": FileFormat("result of advise --json", "advice.documents", "AdviceFormat"),
     "report": FileFormat(
         "result of report --json", "advice.job_report.documents", "ReportFormat"
+    ),
+    "history": FileFormat(
+        "result of history --json", "live.wire.messages", "HistoryFormat"
     ),
 }
 

@@ -29,6 +29,8 @@ from penstock.live.wire.messages import (
     ExplainJob,
     FromAgent,
     GetJobReport,
+    JobJoined,
+    JobLeft,
     JobReport,
     ListPastJobs,
     Partition,
@@ -219,6 +221,10 @@ class ControlLoop:
             self._put(agent, message)
 
     def _put(self, agent: str, message: FromAgent) -> None:
+        if isinstance(message, JobJoined):
+            _LOG.debug("job %s joins on node %s", message.job_key, agent)
+        elif isinstance(message, JobLeft):
+            _LOG.debug("job %s leaves node %s", message.job_key, agent)
         if self._first_arrival_s is None:
             self._first_arrival_s = time.monotonic()
         self._inbox.append((agent, message))
@@ -349,6 +355,7 @@ class ControlLoop:
 
     def close(self) -> None:
         """Stop the loop and save the history of all jobs."""
+        _LOG.debug("the controller stops")
         if self._task:
             self._task.cancel()
         self.save()

@@ -449,6 +449,13 @@ class PastJob(msgspec.Struct, frozen=True):
     """Lowest limit that an operator set; None: none."""
 
 
+class HistoryFormat(msgspec.Struct, frozen=True):
+    """The result that ``penstock history --json`` writes."""
+
+    penstock: Literal[1]
+    jobs: list[PastJob]
+
+
 class PastJobs(Message):
     """Jobs of the archive that the reader may see, oldest first."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from penstock.advice.importing.reading import (
     ImportJournal,
     LogOutcome,
@@ -13,6 +15,7 @@ from penstock.advice.importing.reading import (
     read_logs,
 )
 from penstock.advice.importing.sources import LogFile
+from penstock.errors import InputError
 from support.darshan_logs import LOGS, need_darshan
 
 CSV = "job,begin,end,bytes\n{name},0,1,5\n"
@@ -106,3 +109,23 @@ def test_a_journal_that_was_cut_off_or_is_of_other_settings(tmp_path: Path) -> N
     assert known == [True, False]
     with ImportJournal(path, 1.0) as journal:
         assert journal.recall(logs[0]) is None
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_names_the_journal_and_leaves_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.json.partial"
+    log = LogFile(tmp_path / "log", "csv")
+    full = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - closed below
+
+    def fill() -> None:
+        with full, ImportJournal(path, 0.05) as journal:
+            journal._stream = full
+            journal.add(log, LogOutcome())
+
+    with pytest.raises(InputError) as caught:
+        fill()
+    assert str(caught.value) == (
+        f"{path}: cannot write the journal of the import: No space left on device "
+        "(free space there, or name another file for the instance)"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ def _first_line(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def test_a_workload_shows_the_aimed_pressure_beside_the_measured_one(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert _first_line(capsys, *SMALL).endswith(" (aimed at 1)")
+    assert _first_line(capsys, *SMALL).endswith(" (aimed at 1: not reached)")
 
 
 def test_a_file_shows_the_measured_pressure(

@@ -72,6 +72,21 @@ def test_several_instances_need_a_folder(
     assert Path("file").read_text() == "kept"
 
 
+@pytest.mark.parametrize("words", [(), ("--instances", "1")])
+def test_a_name_without_ending_is_a_folder(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    assert main(["generate", "synthetic", *SMALL, *words, "-o", f"{tmp_path}/gen"]) == 0
+    (path,) = (tmp_path / "gen").iterdir()
+    assert path.name == "synthetic-s1-0000.json"
+    assert read_instance(path).digest() == WORKLOAD.instance(1, 0).digest()
+
+
+def test_a_device_is_written_to(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["generate", "synthetic", *SMALL, "-o", "/dev/null"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize("count", [1, 2])
 def test_missing_folders_are_made(tmp_path: Path, count: int) -> None:
     output = tmp_path / "a" / "b" / ("c.json" if count == 1 else "c")

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -161,3 +162,18 @@ def test_the_folder_has_the_permissions_of_a_new_folder(tmp_path: Path) -> None:
     finally:
         os.umask(mask)
     assert (tmp_path / "penstock-most-nodes").stat().st_mode & 0o777 == 0o750
+
+
+def test_a_full_disk_names_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object, **__: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    folder = tmp_path / "mine"
+    assert main(["new-policy", "mine", "-o", str(folder)]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"penstock: {folder}: cannot write the package: No space left on device (free"
+    )
+    assert list(tmp_path.iterdir()) == []

@@ -25,6 +25,7 @@ from penstock.live.wire.messages import Delay, JobReport, PastJob, ReportedOpera
 from penstock.model.files import instance_from_document, instance_to_document
 from penstock.model.problem import problem_from_document
 from penstock.mount.slo_settings import slo_settings_from
+from support.archives import record, run
 
 jsonschema = pytest.importorskip("jsonschema", reason="checks schemas")
 
@@ -325,6 +326,7 @@ def test_objectives(text: str, tmp_path: Path) -> None:
 THREE, PROBLEM = str(EXAMPLES / "three.json"), str(EXAMPLES / "problem.json")
 WRITTEN = {
     "comparison": ["compare", THREE, "--policy", "fcfs"],
+    "bound": ["bound", THREE],
     "plan": ["place", PROBLEM, "--simulate"],
     "plan-comparison": ["compare", "--problem", PROBLEM, "--policy", "fair-share"],
     "import": [
@@ -345,6 +347,17 @@ def test_results_fit_their_schema(
     jsonschema.Draft202012Validator(schema_of(name)).validate(document)
     assert set(document) <= set(schema_of(name)["properties"])
     assert not accepts(name, document | {"penstock": 2})
+
+
+def test_past_jobs_fit_their_schema(tmp_path: Path) -> None:
+    record(tmp_path / "archive", (run("7:climate"), []))
+    result = tmp_path / "result.json"
+    words = ["history", "--folder", str(tmp_path), "--json", str(result)]
+    assert main(words) == 0
+    document = json.loads(result.read_text())
+    assert document["jobs"]
+    jsonschema.Draft202012Validator(schema_of("history")).validate(document)
+    assert set(document) == set(schema_of("history")["properties"])
 
 
 def test_reports_fit_their_schema() -> None:

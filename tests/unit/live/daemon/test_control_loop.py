@@ -324,3 +324,20 @@ def test_a_change_by_an_operator_is_logged(caplog: pytest.LogCaptureFixture) -> 
     with caplog.at_level(logging.INFO, "penstock.serve"):
         with_agent(None, act)
     assert caplog.messages == ["user 1000: 40 B/s are shared"]
+
+
+def test_joins_leaves_and_the_stop_are_logged_for_debugging(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        loop.receive("n", JobJoined("0:a", 0, "0", 0, 0.0))
+        loop.receive("n", JobLeft("0:a"))
+        await until_async(lambda: sent)
+
+    with caplog.at_level(logging.DEBUG, "penstock.serve"):
+        with_agent(None, act)
+    assert caplog.messages == [
+        "job 0:a joins on node n",
+        "job 0:a leaves node n",
+        "the controller stops",
+    ]
