@@ -76,6 +76,14 @@ except ps.PenstockError as error:
     )
 
 
+@pytest.mark.parametrize("name", ["settings", "slo", "history"])
+def test_schemas_of_live_control_need_no_extra(
+    base: BaseInstall, tmp_path: Path, name: str
+) -> None:
+    done = base.run("-m", "penstock", "schema", name, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_mount_with_promises_names_the_extra(
     base: BaseInstall, tmp_path: Path
 ) -> None:

@@ -21,6 +21,8 @@ from penstock.experiments.study import Row
 
 __all__ = [
     "BoundFormat",
+    "BoundResultFormat",
+    "BoundedInstanceFormat",
     "ComparedInstanceFormat",
     "ComparisonFormat",
     "PolicyResultFormat",

@@ -59,6 +59,7 @@ __all__ = [
     "GetStatus",
     "Grants",
     "HintVolume",
+    "HistoryFormat",
     "JobCounters",
     "JobJoined",
     "JobLeft",
