@@ -76,7 +76,7 @@ except ps.PenstockError as error:
     )
 
 
-@pytest.mark.parametrize("name", ["settings", "slo", "history"])
+@pytest.mark.parametrize("name", ["settings", "slo", "status", "history"])
 def test_schemas_of_live_control_need_no_extra(
     base: BaseInstall, tmp_path: Path, name: str
 ) -> None:

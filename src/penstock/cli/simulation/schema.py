@@ -13,7 +13,7 @@ import importlib
 import json
 import sys
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from penstock.cli.tables import format_table
 from penstock.errors import UnknownNameError
@@ -66,6 +66,9 @@ FORMATS: Final = {
     "report": FileFormat(
         "result of report --json", "advice.job_report.documents", "ReportFormat"
     ),
+    "status": FileFormat(
+        "result of ctl status --json", "live.wire.messages", "StatusDocument"
+    ),
     "history": FileFormat(
         "result of history --json", "live.wire.messages", "HistoryFormat"
     ),
@@ -116,7 +119,29 @@ def _of_type(shape: type) -> dict[str, Any]:
     """
     import msgspec
 
+    if issubclass(shape, msgspec.Struct) and shape.__struct_config__.array_like:
+        shape = _as_object(shape)
     schema = msgspec.json.schema(shape)
     parts = schema.pop("$defs")
     top = parts.pop(schema["$ref"].rpartition("/")[2])
     return {**top, "$defs": parts} if parts else top
+
+
+def _as_object(message: Any) -> type:
+    """Return the type of the object that ``--json`` writes for a message."""
+    import msgspec
+
+    field: Any = msgspec.field  # Its types allow only one of the two defaults.
+    fields = [
+        (
+            item.name,
+            item.type,
+            field(default=item.default, default_factory=item.default_factory),
+        )
+        for item in msgspec.structs.fields(message)
+    ]
+    return msgspec.defstruct(
+        message.__name__,
+        [("penstock", Literal[1]), *fields],
+        namespace={"__doc__": message.__doc__},
+    )

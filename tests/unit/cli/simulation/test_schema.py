@@ -21,7 +21,16 @@ from penstock.cli.simulation.schema import FORMATS, schema_of
 from penstock.errors import InputError
 from penstock.experiments.study_file import read_study
 from penstock.live.settings import load_settings
-from penstock.live.wire.messages import Delay, JobReport, PastJob, ReportedOperation
+from penstock.live.wire.messages import (
+    BandwidthBelief,
+    Delay,
+    JobReport,
+    JobStatus,
+    PastJob,
+    ReportedOperation,
+    StatusDocument,
+    StorageStatus,
+)
 from penstock.model.files import instance_from_document, instance_to_document
 from penstock.model.problem import problem_from_document
 from penstock.mount.slo_settings import slo_settings_from
@@ -323,6 +332,16 @@ def test_objectives(text: str, tmp_path: Path) -> None:
 
 # --- What penstock writes -------------------------------------------------------------
 
+#: Type of a field -> a value.
+_VALUES: dict[Any, Any] = {
+    str: "a",
+    int: 1,
+    bool: True,
+    float: 1.5,
+    float | None: None,
+    list[str]: ["n"],
+}
+
 THREE, PROBLEM = str(EXAMPLES / "three.json"), str(EXAMPLES / "problem.json")
 WRITTEN = {
     "comparison": ["compare", THREE, "--policy", "fcfs"],
@@ -358,6 +377,24 @@ def test_past_jobs_fit_their_schema(tmp_path: Path) -> None:
     assert document["jobs"]
     jsonschema.Draft202012Validator(schema_of("history")).validate(document)
     assert set(document) == set(schema_of("history")["properties"])
+
+
+def test_the_status_fits_its_schema() -> None:
+    belief = BandwidthBelief(2e9, "two jobs together", 5.0)
+    storage = StorageStatus("", 2e9, True, "writes", {"writes": belief})
+    facts: dict[str, Any] = {
+        item.name: _VALUES[item.type]
+        for item in msgspec.structs.fields(JobStatus)
+        if item.required
+    }
+    job = JobStatus(**facts)
+    status = StatusDocument(
+        "control", "fcfs", 2e9, None, ["n"], 1, [], [job], [storage]
+    )
+    document = json.loads(msgspec.json.encode(status.document()))
+    jsonschema.Draft202012Validator(schema_of("status")).validate(document)
+    assert set(document) == set(schema_of("status")["properties"])
+    assert not accepts("status", document | {"jobs": 3})
 
 
 def test_reports_fit_their_schema() -> None:
