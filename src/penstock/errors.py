@@ -8,7 +8,7 @@ in brackets is defined here::
     ├── InputError            never: the input is wrong; the same call fails again
     │   ├── UnknownNameError  a name is not in its table; the message lists the table
     │   ├── MissingExtraError a package of an extra is not installed
-    │   ├── MessageError      bytes are not a valid message (live.wire.messages)
+    │   ├── MessageError      bytes are not a valid message (live.wire.messages.message)
     │   └── SharedFileError   a page or a bell is damaged (live.node.shared_file)
     ├── UnavailableError      not now: the same call may succeed later
     ├── PolicyError           a plug-in failed or broke its contract
