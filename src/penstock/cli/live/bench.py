@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, NotRequired, TypedDict
 
 from penstock.bench import (
     BENCHES,
@@ -30,12 +30,41 @@ from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnknownNameError
 from penstock.units import parse_bandwidth
 
-__all__ = ["FOLDER", "SUMMARY", "main", "print_measurement", "setup_parser"]
+__all__ = [
+    "FOLDER",
+    "SUMMARY",
+    "BenchFormat",
+    "MeasurementFormat",
+    "main",
+    "print_measurement",
+    "setup_parser",
+]
 
 SUMMARY = "measure the cost and the accuracy of live control"
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - benchmark files are not secret
 #: Default folder of the temporary files.
 FOLDER: Final = _MEMORY if _MEMORY.is_dir() else Path("/tmp")  # noqa: S108
+
+
+class MeasurementFormat(TypedDict):
+    """One measurement of a benchmark."""
+
+    name: str
+    value: float
+    unit: str
+    parts: NotRequired[dict[str, float]]
+    goal: NotRequired[str]
+    reached: bool
+
+
+class BenchFormat(TypedDict):
+    """The result that ``penstock bench --json`` writes."""
+
+    penstock: Literal[1]
+    provenance: dict[str, Any]
+    processors: int
+    load_before: float
+    benchmarks: dict[str, list[MeasurementFormat]]
 
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:

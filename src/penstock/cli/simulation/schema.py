@@ -69,6 +69,7 @@ FORMATS: Final = {
     "status": FileFormat(
         "result of ctl status --json", "live.wire.messages", "StatusDocument"
     ),
+    "bench": FileFormat("result of bench --json", "cli.live.bench", "BenchFormat"),
     "history": FileFormat(
         "result of history --json", "live.wire.messages", "HistoryFormat"
     ),

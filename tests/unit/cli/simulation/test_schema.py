@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.advice.job_report.documents import report_document
+from penstock.bench import Measurement
 from penstock.cli import main
+from penstock.cli.live import bench
 from penstock.cli.simulation.schema import FORMATS, schema_of
 from penstock.errors import InputError
 from penstock.experiments.study_file import read_study
@@ -395,6 +397,17 @@ def test_the_status_fits_its_schema() -> None:
     jsonschema.Draft202012Validator(schema_of("status")).validate(document)
     assert set(document) == set(schema_of("status")["properties"])
     assert not accepts("status", document | {"jobs": 3})
+
+
+def test_benchmarks_fit_their_schema() -> None:
+    measured = [
+        Measurement("cost", 1.5, "us", most=2.0, parts={"least": 1.0}),
+        Measurement("count", 3.0, ""),
+    ]
+    document = bench._document({"call": measured}, 0.5, {"version": "1"})
+    document = json.loads(msgspec.json.encode(document))
+    jsonschema.Draft202012Validator(schema_of("bench")).validate(document)
+    assert set(document) == set(schema_of("bench")["properties"])
 
 
 def test_reports_fit_their_schema() -> None:
