@@ -63,11 +63,19 @@ class ArchiveAnswers:
     ----------
     wall
         The wall clock (s).
+    running
+        Names of jobs that run: they are suggested, too.
     """
 
-    def __init__(self, folder: Path, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        wall: Callable[[], float] = time.time,
+        running: Sequence[str] = (),
+    ) -> None:
         self._reader = ArchiveReader(folder)
         self._wall = wall
+        self._running = running
 
     def answer(
         self, message: UserRequest
@@ -140,7 +148,8 @@ class ArchiveAnswers:
             "penstock history lists past jobs, penstock ctl status those that run; "
             "jobs without controlled I/O are not kept"
         )
-        known = dict.fromkeys(run.name for run in self._reader.runs(user=user))
+        past = (run.name for run in self._reader.runs(user=user))
+        known = dict.fromkeys((*past, *self._running))
         begins = [each for each in known if each.startswith(name)]
         near = begins[-1:] or get_close_matches(name, known, n=1)
         return f"did you mean {near[0]}? {listed}" if near else listed

@@ -465,9 +465,15 @@ class Coordinator:
 
     def has_job(self, name: str, message: UserRequest) -> bool:
         """Return True if a job of this name or key is here, which the user may see."""
+        return any(name in (job.key, job.name) for job in self._seen_by(message))
+
+    def job_names(self, message: UserRequest) -> list[str]:
+        """Return the names of the jobs that are here and that the user may see."""
+        return [job.name for job in self._seen_by(message)]
+
+    def _seen_by(self, message: UserRequest) -> list[JobRecord]:
         jobs = self._jobs.values()
-        seen = [job for job in jobs if message.trusted or job.user == message.user]
-        return any(name in (job.key, job.name) for job in seen)
+        return [job for job in jobs if message.trusted or job.user == message.user]
 
     def _change(self, request: SetPolicy | SetBandwidth | SetMode, now: float) -> str:
         """Execute a request of an operator; return a description of the change."""

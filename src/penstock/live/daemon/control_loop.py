@@ -266,7 +266,9 @@ class ControlLoop:
         # What has just ended is archived first.
         self.save_operations()
         saved = self._saver.submit(lambda: None)
-        answers = ArchiveAnswers(self.archive.folder)
+        answers = ArchiveAnswers(
+            self.archive.folder, running=self.coordinator.job_names(message)
+        )
 
         def read() -> Refused | TextAnswer | PastJobs | JobReport:
             saved.result()

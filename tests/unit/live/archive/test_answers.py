@@ -98,6 +98,13 @@ def test_explain_of_an_ended_job_is_one_line(folder: Path) -> None:
     assert "\n" not in answer.text
 
 
+def test_a_job_that_runs_is_suggested(folder: Path) -> None:
+    request = UserRequest(1, 7, False, ExplainJob("genom"))
+    refused = ArchiveAnswers(folder, running=["genome"]).answer(request)
+    assert isinstance(refused, Refused)
+    assert "did you mean genome?" in refused.reason
+
+
 def test_the_nearest_name_is_suggested(folder: Path) -> None:
     record(folder, (run("7:dd-17960-1794841531"), []), (run("8:dd-1"), []))
     refused = _ask(folder, GetJobReport("dd"))
