@@ -206,7 +206,6 @@ def _settings(setting: str, profile: Sequence[float], count: int) -> dict[str, o
     settings: dict[str, object] = {
         "policy": "fair-share",
         "bandwidth": f"{_HEADROOM * jobs * profile[-1]} B/s",
-        "lend": "no",
         "prefixes": client_mount(),
         "gap": "10 ms",
         "state": FOLDER / "history.sqlite",

@@ -238,6 +238,7 @@ class Controller:
         job.work_since_s = now - float(origin.work_before[old.number])
         self.post(job.key, now, old.posted_bytes)
         job.lost_at_post_s, job.reported_bytes = old.lost_at_post_s, old.reported_bytes
+        job.supposed_bytes = old.reported_bytes
         state = self._columns.state
         state.posted[job.number] = origin.posted[old.number]
         state.volume[job.number] = old.volume_bytes
@@ -254,7 +255,7 @@ class Controller:
             )
         job.is_active, job.posted_bytes = True, volume_bytes
         job.lost_at_post_s = job.lost_s(now)
-        job.reported_bytes = 0.0
+        job.reported_bytes = job.supposed_bytes = 0.0
         job.restart_measurement(now)
         job.surplus_bytes = 0.0
         self._columns.post(job.number, now, now - job.work_since_s, volume_bytes)
@@ -285,16 +286,21 @@ class Controller:
         now = self._at(now)
         job = self._active_job(job_key)
         columns, number = self._columns, job.number
-        supposed_bytes = job.volume_bytes - columns.remaining(number, now)
+        self._measure_offer(job, now)
         volume_bytes = volume_bytes or _raised(job.volume_bytes, moved_bytes)
         columns.state.volume[number] = volume_bytes
         # The last call may be in flight when all of a certain volume is counted.
         remaining_bytes = max(volume_bytes - moved_bytes, 1.0)
         columns.update(number, now, remaining_bytes, job.cap)
-        job.offered_bytes += max(supposed_bytes - job.reported_bytes, 0.0)
         job.drawn_bytes += max(moved_bytes - job.reported_bytes, 0.0)
-        job.reported_bytes = moved_bytes
+        job.reported_bytes = job.supposed_bytes = moved_bytes
         self._lender.watch(job, now, held_up=held_up, pauses=pauses)
+
+    def _measure_offer(self, job: ControlledJob, now: float) -> None:
+        """Add to `offered_bytes` what the grant has allowed since it was last added."""
+        supposed_bytes = job.volume_bytes - job.remaining_bytes(now)
+        job.offered_bytes += max(supposed_bytes - job.supposed_bytes, 0.0)
+        job.supposed_bytes = supposed_bytes
 
     def set_needs_all(self, job_key: str, *, needs_all: bool) -> None:
         """Set whether a job keeps its whole grant, whatever it draws of it."""
@@ -404,8 +410,10 @@ class Controller:
         job = self.job(job_key)
         if job.allowance == rate:
             return
+        now = self._at(now)
+        self._measure_offer(job, now)
         job.allowance = rate
-        self._set_cap(job, self._at(now))
+        self._set_cap(job, now)
         # What it drew under the old allowance says nothing about the new one.
         self._lender.give_back(job)
         job.restart_measurement(now)

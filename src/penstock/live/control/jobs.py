@@ -82,6 +82,11 @@ class ControlledJob:
     surplus_bytes: float = 0.0
     """Volume that it moved before this interval, and its grant did not allow yet: a
     large call is made in one piece and held up afterwards."""
+    always_held_up: bool = True
+    """True if calls were held up before every report of this interval."""
+    supposed_bytes: float = 0.0
+    """Volume that its operation had moved when `offered_bytes` was last updated, if it
+    drew its grant since the last report."""
     frugal_draw: float = 0.0
     """Rate that it drew when it was found to be frugal."""
     kept_rate: float = inf
@@ -91,6 +96,7 @@ class ControlledJob:
         """Begin a new interval over which its draw is compared with its grant."""
         self.surplus_bytes = max(self.evidence_bytes - self.offered_bytes, 0.0)
         self.measured_since_s, self.drawn_bytes, self.offered_bytes = now, 0.0, 0.0
+        self.always_held_up = True
 
     @property
     def evidence_bytes(self) -> float:

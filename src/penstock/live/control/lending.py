@@ -12,9 +12,11 @@ What a job does is reported by its own processes, which may say anything. So act
 without bytes has no share:
 
 - A job that says it is held up must draw its grant, for that is what being held up
-  means. If it draws less than `BELIEVED` of it, it is frugal like any other, and its
-  user is *doubted* for `DOUBTED_S`: jobs of this user are frugal when an operation
-  begins, and what they keep grows only with what they draw.
+  means. If it draws less than `BELIEVED` of it, it is frugal like any other. If it was
+  held up in all reports of this time, its user is *doubted* for `DOUBTED_S`: jobs of
+  this user are frugal when an operation begins, and what they keep grows only with what
+  they draw. Bytes that a large call moved before they were granted count as drawn until
+  they are granted.
 - The same holds if bytes are claimed that the kernel has not counted (`doubt`).
 - An operation that draws nothing for `LEND_AFTER_S` may be one slow call. The user is
   doubted, too, but jobs get their whole grant with their first bytes.
@@ -111,6 +113,7 @@ class Lender:
 
         `held_up` and `pauses` are as in `Controller.progress`.
         """
+        job.always_held_up = job.always_held_up and held_up
         resumes = job.pauses and not pauses and not self._doubt_of(job, now)
         if job.needs_all or resumes:
             self._return_all(job)
@@ -126,8 +129,9 @@ class Lender:
         elapsed_s = now - job.measured_since_s
         if elapsed_s < LEND_AFTER_S and not pauses:
             return
-        if not pauses and job.offered_bytes and (held_up or not job.evidence_bytes):
-            self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=held_up)
+        is_false = job.always_held_up
+        if not pauses and job.offered_bytes and (is_false or not job.evidence_bytes):
+            self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=is_false)
         elif not self._lends:
             return
         if pauses or job.drawn_bytes < LEND_BELOW * job.offered_bytes:
@@ -164,7 +168,7 @@ class Lender:
         doubt = self._doubt_of(job, now)
         elapsed_s = now - job.measured_since_s
         if job.number in self._frugal and doubt and doubt.is_false and elapsed_s > 0.0:
-            draw = min(job.drawn_bytes / elapsed_s, job.kept_rate)
+            draw = min(job.evidence_bytes / elapsed_s, job.kept_rate)
             self._make_frugal(job, _GROWTH * draw)
         else:
             self._return_all(job)

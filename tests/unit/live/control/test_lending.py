@@ -258,3 +258,56 @@ def test_one_of_many_nodes_may_be_held_up() -> None:
         controller.progress("a", 0.1 * step, 0.5 * step, held_up=True)
         controller.decide(0.1 * step)
     assert not controller.job("a").is_frugal
+
+
+# --- Honest jobs with large calls -----------------------------------------------------
+
+
+def test_doubted_jobs_with_large_calls_get_their_shares_back() -> None:
+    """Two jobs of one user share; each call moves more than 2 s of the bandwidth."""
+    controller = liars(2)
+    controller.leave("honest", 0.0)
+    for step in range(1, 11):
+        for job_key in ("liar0", "liar1"):
+            controller.progress(job_key, 0.1 * step, 0.0, held_up=True)
+        controller.decide(0.1 * step)
+    rates = [controller.job(key).rate for key in ("liar0", "liar1")]
+    assert rates == [LEND_FLOOR * B / 2.0] * 2
+    # The calls are made at once; from then on they wait for their grants.
+    for step in range(11, 21):
+        for job_key in ("liar0", "liar1"):
+            controller.progress(job_key, 0.1 * step, 250.0, held_up=True)
+        controller.decide(0.1 * step)
+    rates = [controller.job(key).rate for key in ("liar0", "liar1")]
+    assert rates == pytest.approx([B / 2.0] * 2)
+
+
+@pytest.mark.parametrize("lend", [True, False])
+def test_a_job_that_is_held_up_after_a_pause_is_not_doubted(lend: bool) -> None:
+    controller = controller_with("fair-share", "a", "b", lend=lend)
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", 0.05, 2.0, held_up=False)
+    controller.progress("a", 0.35, 2.0, held_up=False)
+    controller.progress("a", 0.45, 2.5, held_up=True)
+    assert not controller.is_doubted("a", 0.45)
+    controller.decide(0.45)
+    controller.progress("a", 0.5, 20.0, held_up=True)
+    controller.decide(0.5)
+    assert controller.job("a").rate == pytest.approx(B / 2.0)
+
+
+def test_a_new_allowance_is_not_compared_with_the_former_grant() -> None:
+    """A strategy holds a job at a low rate, between two reports of the job."""
+    controller = controller_with("fair-share", "a")
+    controller.post("a", 0.0, 1e4)
+    controller.decide(0.0)
+    controller.allow("a", 1.0, 1.0)
+    controller.decide(1.0)
+    for step in range(1, 11):
+        now = 1.0 + 0.1 * step
+        controller.progress("a", now, 0.1 * step, held_up=True)
+        controller.decide(now)
+    assert not controller.is_doubted("a", 2.0)
+    assert controller.job("a").rate == 1.0
