@@ -8,8 +8,8 @@ stages: it writes to its burst buffer, which is drained to the storage later.
 The interference factor is the time of an I/O phase over its time alone. 1: undisturbed.
 """
 
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import Buffer, Storage, Writer
+from penstock.sim.buffers.model import Buffer, Storage, Writer
+from penstock.sim.buffers.simulation import simulate_buffers
 
 MB, GB = 1e6, 1e9
 storage = Storage(bandwidth=273 * MB)

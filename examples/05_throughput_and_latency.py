@@ -9,8 +9,8 @@ scheduler decides which request goes next and how many are at the storage at onc
 import numpy as np
 
 from penstock.qos import Slo, unmet
-from penstock.sim.requests import simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import simulate_requests
 from penstock.workloads.clients import saturating, steady
 
 MB = 1e6

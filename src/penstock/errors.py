@@ -13,7 +13,7 @@ in brackets is defined here::
     ├── UnavailableError      not now: the same call may succeed later
     ├── PolicyError           a plug-in failed or broke its contract
     ├── NoRowsError           a claim has no rows to look at (experiments.claims)
-    ├── RegionSplitError      starts a simulation over (sim.buffers_regions)
+    ├── RegionSplitError      starts a simulation over (sim.buffers.regions)
     └── InternalError         a bug: an invariant of penstock does not hold
 
 Every error says what is wrong (``what``), where (``where``) and what to do

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.live.control.stager import Stager
-from penstock.sim.buffers import simulate_buffers
+from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.sim.forecast import BufferForecast
 from penstock.staging import Situation, StagingPlan, Strategy, get_strategy
 from support.auto_scenes import SCENES

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from penstock.model import Application, Instance, Platform, Sharing, Window
 from penstock.sim import simulate
-from penstock.sim.buffers import simulate_buffers
+from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.workloads.microbenchmark import Microbenchmark
 from support.buffered import storage_of, writers_of
 

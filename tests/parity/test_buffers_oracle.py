@@ -15,8 +15,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
+from penstock.sim.buffers.model import Act, Buffer, Step, Storage, Writer
+from penstock.sim.buffers.simulation import simulate_buffers
 
 STRATEGIES = ("none", "1a", "1b", "2a", "2b")
 

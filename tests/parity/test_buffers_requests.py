@@ -15,9 +15,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import Act, Buffer, Congestion, Storage, Writer
-from penstock.sim.buffers_state import WriterState, groups_of
+from penstock.sim.buffers.model import Act, Buffer, Congestion, Storage, Writer
+from penstock.sim.buffers.simulation import simulate_buffers
+from penstock.sim.buffers.state import WriterState, groups_of
 
 BANDWIDTH = 8
 LOSS, MANY, EXPONENT = Fraction(1, 4), 6, 3

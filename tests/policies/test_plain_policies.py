@@ -25,8 +25,8 @@ from penstock.policies import serving
 from penstock.policies.policy import Policy, bind
 from penstock.policies.view import View
 from penstock.sim import simulate
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import Storage, Writer
+from penstock.sim.buffers.model import Storage, Writer
+from penstock.sim.buffers.simulation import simulate_buffers
 
 ROOT = Path(__file__).parents[2]
 TEMPLATE = Path(penstock.policies.__file__).parent / "_template.py"

@@ -24,8 +24,8 @@ from hypothesis import strategies as st
 
 from penstock.qos import SCHEDULERS, Guarantees, Request, Slo, get_scheduler
 from penstock.qos.interface import THINK_S
-from penstock.sim.requests import Exchange, RequestRun, simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import Exchange, RequestRun, simulate_requests
 from penstock.workloads.clients import MB, Clients, saturating, steady
 
 #: Further schedulers: dotted names, names of installed ones, any with parameters.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from math import inf
 
-from penstock.sim.buffers_model import Act, Buffer, Congestion, Step, Storage, Writer
+from penstock.sim.buffers.model import Act, Buffer, Congestion, Step, Storage, Writer
 
 __all__ = ["SCENES", "AutoScene"]
 

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from penstock.model import Application, Instance, Sharing
-from penstock.sim.buffers_model import Act, Step, Storage, Writer
+from penstock.sim.buffers.model import Act, Step, Storage, Writer
 
 __all__ = ["storage_of", "writers_of"]
 

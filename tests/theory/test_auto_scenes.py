@@ -8,8 +8,8 @@ from statistics import fmean
 import pytest
 
 from penstock.errors import InputError
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_delta import factors
+from penstock.sim.buffers.delta import factors
+from penstock.sim.buffers.simulation import simulate_buffers
 from support.auto_scenes import SCENES, AutoScene
 
 SINGLE = ("none", "1a", "1b", "2a", "2b", "3a", "3b")

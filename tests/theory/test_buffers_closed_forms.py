@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given, settings
 
 from penstock.errors import InputError
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_delta import (
+from penstock.sim.buffers.delta import (
     DeltaPoint,
     WriterPair,
     delta_graph,
     interference_factors,
 )
-from penstock.sim.buffers_model import Act, Buffer, Congestion, Step, Storage, Writer
+from penstock.sim.buffers.model import Act, Buffer, Congestion, Step, Storage, Writer
+from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.staging import STRATEGIES
 
 T, N = 30.0, 32

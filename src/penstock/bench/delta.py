@@ -39,8 +39,8 @@ from penstock.errors import InputError, UnknownNameError
 from penstock.live.daemon.measure import write_bandwidth
 from penstock.live.staging.rules import Staging
 from penstock.native.files import program_path, shim_path
-from penstock.sim.buffers_delta import DeltaPoint, WriterPair, delta_graph
-from penstock.sim.buffers_model import Storage
+from penstock.sim.buffers.delta import DeltaPoint, WriterPair, delta_graph
+from penstock.sim.buffers.model import Storage
 
 __all__ = ["measure"]
 

@@ -12,7 +12,7 @@ import msgspec
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from penstock.sim.buffers_delta import DeltaPoint
+from penstock.sim.buffers.delta import DeltaPoint
 
 __all__ = ["Graph", "as_ordered", "save"]
 

@@ -34,7 +34,7 @@ from penstock.live.wire.messages import (
     encode,
 )
 from penstock.qos import ApplicationUse
-from penstock.qos.credit import LEASE_S, PERIOD_S
+from penstock.qos.credit.allocator import LEASE_S, PERIOD_S
 
 __all__ = ["CreditLink", "ExchangeSettings", "MountState"]
 

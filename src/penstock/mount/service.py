@@ -89,7 +89,7 @@ class _ScheduledApplications:
     """
 
     def __init__(self, data_path: DataPath, settings: SloSettings) -> None:
-        from penstock.qos.credit_front import with_credit  # noqa: PLC0415 - NumPy
+        from penstock.qos.credit.front import with_credit  # noqa: PLC0415 - NumPy
 
         self.settings = settings
         self._data_path = data_path

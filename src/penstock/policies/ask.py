@@ -2,7 +2,7 @@
 """Asking a policy: the one place that calls and checks policies.
 
 Three programs ask policies: the engine (`penstock.sim.simulation`), the simulator of
-burst buffers (`penstock.sim.buffers_sharing`) and the live controller
+burst buffers (`penstock.sim.buffers.sharing`) and the live controller
 (`penstock.live.control.job_columns`). All of them use this module:
 
 - A policy that is a kernel is compiled in `penstock.policies.compilation`; compiled

@@ -10,8 +10,8 @@ A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
 or install it under the entry-point group ``penstock.schedulers``.
 
 Files: `interface` (requests, SLOs, guarantees), `state` (columns), `scheduler` (runs
-kernels), `remote_service` (several servers), `credit`, `credit_storages`,
-`credit_stage` and `credit_front` (several client nodes, caps), the schedulers `fifo`,
+kernels), `remote_service` (several servers), `credit` (several client nodes, caps), the
+schedulers `fifo`,
 `sfq`, `edf` and `two_level`, and the parts of `two_level`: `admission`, `promises`,
 `holding`, `late_aware`, `feedback` and `saturation`.
 """
@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from penstock.qos.credit import CreditAllocator
+from penstock.qos.credit.allocator import CreditAllocator
 from penstock.qos.interface import (
     KINDS,
     MIN_COST_BYTES,

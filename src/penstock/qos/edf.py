@@ -26,7 +26,7 @@ from typing import Final
 
 from penstock.columns import Heap, heap_put, heap_remove
 from penstock.kernels import kernel, part
-from penstock.qos.credit_stage import finish_request, next_passed, passes
+from penstock.qos.credit.stage import finish_request, next_passed, passes
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import (
     DEFAULT_DEPTH,

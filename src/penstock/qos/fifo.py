@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from penstock.kernels import kernel
-from penstock.qos.credit_stage import finish_request, next_passed, passes
+from penstock.qos.credit.stage import finish_request, next_passed, passes
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import Kernels, KernelScheduler, depth_parameter
 from penstock.qos.state import (

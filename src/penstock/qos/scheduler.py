@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 from penstock.errors import InternalError
 from penstock.kernels import interpreted, memory
 from penstock.kernels.compiler import addresses, machine_code
-from penstock.qos.credit_stage import MIN_BYTES_PER_S, set_cap, set_grant
+from penstock.qos.credit.stage import MIN_BYTES_PER_S, set_cap, set_grant
 from penstock.qos.interface import (
     ApplicationUse,
     Credit,

@@ -147,7 +147,7 @@ class SchedulerState(NamedTuple):
     served: Ints
     """The applications that were served, in the order of their first service."""
 
-    # By application: credit (`penstock.qos.credit_stage`).
+    # By application: credit (`penstock.qos.credit.stage`).
     granted_rate: Floats
     """What it may draw until the lease ends (bytes/s); inf: no limit."""
     cap_rate: Floats

@@ -68,7 +68,7 @@ from typing import Final
 
 from penstock.kernels import interpreted, kernel, part
 from penstock.qos.admission import admit, full_credit_bytes, update_total
-from penstock.qos.credit_stage import finish_request, next_passed, passes
+from penstock.qos.credit.stage import finish_request, next_passed, passes
 from penstock.qos.edf import pop_earliest
 from penstock.qos.feedback import (
     begin_window,

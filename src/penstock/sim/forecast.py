@@ -33,8 +33,8 @@ from math import ceil, inf
 from typing import Final
 
 from penstock.policies.policy import Policy
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import Act, Buffer, OpenPhase, Step, Storage, Writer
+from penstock.sim.buffers.model import Act, Buffer, OpenPhase, Step, Storage, Writer
+from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.staging import ApplicationStatus, Situation
 
 __all__ = ["BufferForecast", "live_forecast"]

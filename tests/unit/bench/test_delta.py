@@ -10,7 +10,7 @@ import pytest
 
 from penstock.bench import BenchSettings, Measurement, delta
 from penstock.errors import InputError, UnknownNameError
-from penstock.sim.buffers_delta import DeltaPoint
+from penstock.sim.buffers.delta import DeltaPoint
 
 STORAGE = delta._DeltaStorage(Path("/r"), Path("/r/p"), Path("/r/shared"))
 

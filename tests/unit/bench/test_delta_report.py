@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.bench.delta_report import Graph, as_ordered, save
-from penstock.sim.buffers_delta import DeltaPoint
+from penstock.sim.buffers.delta import DeltaPoint
 
 
 def point(offset: float, first: float, second: float) -> DeltaPoint:

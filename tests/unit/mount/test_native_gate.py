@@ -26,7 +26,7 @@ from penstock.qos import (
     Slo,
     get_scheduler,
 )
-from penstock.qos.credit_front import with_credit
+from penstock.qos.credit.front import with_credit
 from support.native_mount import NativeGate, NativeLimiter, set_time
 
 RATE = 1e6

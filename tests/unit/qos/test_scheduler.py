@@ -20,8 +20,8 @@ from penstock.qos import (
     Slo,
     get_scheduler,
 )
-from penstock.sim.requests import simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import simulate_requests
 from penstock.workloads.clients import MB, Clients, saturating, steady
 
 SLOS = {"a": Slo(2e6, 0.1), "b": Slo(1e6, 0.3)}

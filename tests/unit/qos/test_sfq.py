@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.qos import QosScheduler, Request, Slo, get_scheduler
-from penstock.sim.requests import Exchange, RequestRun, simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import Exchange, RequestRun, simulate_requests
 from penstock.workloads.clients import MB, Clients, RateSegment, saturating
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from penstock.errors import InputError
 from penstock.qos import SCHEDULER_REGISTRY, Request, Slo, _template, get_scheduler
-from penstock.sim.requests import simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import simulate_requests
 from penstock.workloads.clients import MB, saturating
 
 NAME = "penstock.qos._template"

@@ -11,8 +11,8 @@ import pytest
 
 from penstock.qos import Request, Slo
 from penstock.qos.two_level import FIRST_DEPTH, TwoLevel
-from penstock.sim.requests import RequestRun, simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import RequestRun, simulate_requests
 from penstock.workloads.clients import MB, Clients, saturating, steady
 
 SERVER = ServerSpec(50e6)

@@ -150,7 +150,7 @@ def test_ctrl_c_goes_through() -> None:
         simulate(pair(), _policy(allocate))
 
 
-@pytest.mark.parametrize("answer", [None, "soon", [1.0]])
+@pytest.mark.parametrize("answer", ["soon", [1.0]])
 def test_an_answer_that_is_not_a_time_is_refused(answer: Any) -> None:
     with pytest.raises(
         PolicyError, match=r"policy mine failed at t = 2 s: (Type|Value)Error"

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.sim import forecast as forecast_module
-from penstock.sim.buffers_model import Buffer, Storage
+from penstock.sim.buffers.model import Buffer, Storage
 from penstock.sim.forecast import BufferForecast, live_forecast
 from penstock.staging import ApplicationStatus, Situation
 

@@ -10,9 +10,9 @@ from penstock.bench.partition.scenes import PLACEMENTS, TARGETS, PartitionApp
 from penstock.model import Application
 from penstock.placement import get_allocation, get_placement
 from penstock.placement.online import OnlinePlacement
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_delta import factors
-from penstock.sim.buffers_model import Act, Buffer, Step, Storage, Writer
+from penstock.sim.buffers.delta import factors
+from penstock.sim.buffers.model import Act, Buffer, Step, Storage, Writer
+from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.staging import Situation, StagingOrder, StagingPlan, Strategy
 
 __all__ = ["placed_targets", "simulated_slowdowns", "writer_of"]

@@ -2,7 +2,7 @@
 """The central part of all mounts: reports in, credit out.
 
 Mounts that name the same storage share it, and applications share the total of all
-storages (`penstock.qos.credit_storages`).
+storages (`penstock.qos.credit.storages`).
 
 Promises of an application must be the same at all mounts of a storage. If they are not,
 the promise that most mounts name holds; among equal numbers, the present one. A mount
@@ -23,8 +23,8 @@ from math import inf
 
 from penstock.live.wire.messages import MountCredit, MountReport
 from penstock.qos import ApplicationUse
-from penstock.qos.credit import LEASE_S
-from penstock.qos.credit_storages import StorageCredits
+from penstock.qos.credit.allocator import LEASE_S
+from penstock.qos.credit.storages import StorageCredits
 from penstock.units import format_bandwidth
 
 __all__ = ["MountCredits"]

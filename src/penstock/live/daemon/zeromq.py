@@ -51,7 +51,7 @@ from penstock.live.wire.messages import (
     ToAgent,
     encode,
 )
-from penstock.qos.credit import PERIOD_S
+from penstock.qos.credit.allocator import PERIOD_S
 
 if TYPE_CHECKING:
     from penstock.live.daemon.control_loop import ControlLoop

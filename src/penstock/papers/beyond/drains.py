@@ -33,8 +33,8 @@ from penstock.papers.p4.study import (
     pattern_writer,
     storage,
 )
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import Writer
+from penstock.sim.buffers.model import Writer
+from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.workloads.microbenchmark import WritePattern
 
 __all__ = ["drains"]

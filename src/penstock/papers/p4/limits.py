@@ -31,7 +31,7 @@ from penstock.papers.p4.study import (
     single_value,
     storage,
 )
-from penstock.sim.buffers import simulate_buffers
+from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.workloads.microbenchmark import WritePattern
 
 __all__ = ["fig15", "fig16"]

@@ -49,8 +49,8 @@ import polars as pl
 from penstock.errors import InternalError
 from penstock.experiments.claims import NoRowsError
 from penstock.experiments.reproduction import Scale
-from penstock.sim.buffers import simulate_buffers
-from penstock.sim.buffers_model import Buffer, Congestion, Storage, Writer
+from penstock.sim.buffers.model import Buffer, Congestion, Storage, Writer
+from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.workloads.microbenchmark import Microbenchmark, WritePattern
 
 __all__ = [

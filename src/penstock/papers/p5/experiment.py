@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from penstock.experiments.reproduction import Scale
 from penstock.qos import Slo
-from penstock.sim.requests import RequestRun, simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import RequestRun, simulate_requests
 from penstock.workloads.clients import MB, on_off, ramp
 
 __all__ = [

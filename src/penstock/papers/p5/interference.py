@@ -23,8 +23,8 @@ from penstock.experiments.output.charts import tidy
 from penstock.experiments.reproduction import Scale
 from penstock.papers.declaration import figure
 from penstock.qos import Slo
-from penstock.sim.requests import simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import simulate_requests
 from penstock.workloads.clients import (
     KB,
     MB,

@@ -11,7 +11,7 @@ from penstock.bench.partition.model import (
     writer_of,
 )
 from penstock.bench.partition.scenes import PLACEMENTS, STRATEGIES, PartitionApp, scenes
-from penstock.sim.buffers_model import Act
+from penstock.sim.buffers.model import Act
 
 #: Bandwidths of one to four targets that add up (bytes/s).
 PROFILE = (5e6, 10e6, 15e6, 20e6)

@@ -10,7 +10,7 @@ import pytest
 from penstock.live.control.mount_credits import MountCredits
 from penstock.live.wire.messages import MountCredit, MountReport, MountUse
 from penstock.qos import ApplicationUse, Credit, CreditAllocator
-from penstock.qos.credit import LEASE_S, PERIOD_S
+from penstock.qos.credit.allocator import LEASE_S, PERIOD_S
 
 
 def report(

@@ -26,7 +26,7 @@ from penstock.papers.p5.experiment import (
     depths,
     runs,
 )
-from penstock.sim.requests import RequestRun
+from penstock.sim.requests.simulation import RequestRun
 
 
 @cache

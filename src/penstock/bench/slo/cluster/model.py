@@ -23,8 +23,8 @@ from penstock.bench.slo.cluster.scenes import (
 )
 from penstock.bench.slo.windows import AnsweredRequest
 from penstock.qos import Slo
-from penstock.sim.requests import Exchange, simulate_requests
-from penstock.sim.requests_server import ServerSpec
+from penstock.sim.requests.server import ServerSpec
+from penstock.sim.requests.simulation import Exchange, simulate_requests
 from penstock.workloads.clients import Clients, RateSegment
 
 __all__ = ["clients_of", "simulate_scene"]
