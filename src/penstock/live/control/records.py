@@ -250,6 +250,8 @@ class JobRecord:
             mean_pause_s=self.requests.pause_s,
             dedicated_bytes_per_s=self.controlled.cap,
             written_bytes=self.phase_written_bytes,
+            # Redirected data is written twice, which forecasts do not know: those with
+            # files that stay are closer to what is measured.
             redirects=False,
             next_phase_s=self.next_phase_s,
             work_s=self.usual_work_s,
