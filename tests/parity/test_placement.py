@@ -60,11 +60,11 @@ def test_live_jobs_get_the_simulated_targets(placement: str, seed: int) -> None:
     coordinator.placer = JobPlacer(_online(placement), names, PROFILE)
     coordinator.receive("n", AgentHello([]), 0.0)
     for event in events:
-        now, job = event.time_s, event.name.partition(":")[2]
+        now = event.time_s
         if event.targets:
             joined = JobJoined(event.name, 0, "0", 1, 0.0)
             coordinator.receive("n", joined, now)
-            assert coordinator.decide(now).retargeted == {job: event.targets}
+            assert coordinator.decide(now).retargeted == {event.name: event.targets}
         else:
             coordinator.receive("n", JobLeft(event.name), now)
             assert coordinator.decide(now).retargeted == {}

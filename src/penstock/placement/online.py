@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
-from penstock.placement.inputs import in_words, missing
+from penstock.placement.inputs import Input, in_words, missing
 from penstock.placement.target_use import TargetUse
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class PlacedApplication:
     """T_io / (T_cpu + T_io) on these targets, or the mean of the others."""
     reason: str
     """Which algorithms have decided, and by what, for its user."""
+    lacks: frozenset[Input]
+    """Inputs that are not known of it."""
 
 
 class OnlinePlacement:
@@ -92,7 +94,9 @@ class OnlinePlacement:
         given = self._placer.place_next(self._use, number)
         self._use.add(given, load)
         reason += f", {self._placer.label} has chosen which"
-        placed = PlacedApplication(application, tuple(sorted(given)), load, reason)
+        lacks = missing(Input, self._problem([application]), 0)
+        targets = tuple(sorted(given))
+        placed = PlacedApplication(application, targets, load, reason, lacks)
         self._placed[application.name] = placed
         return placed
 
@@ -113,7 +117,7 @@ class OnlinePlacement:
         others = [
             placed.application
             for placed in self._placed.values()
-            if not missing(allocator.needs, self._problem([placed.application]), 0)
+            if placed.lacks.isdisjoint(allocator.needs)
         ]
         number = allocator.allocate(self._problem([*others, newcomer]))[-1]
         reason = f"{allocator.label} gives it {number} of {self.resources} targets"

@@ -116,7 +116,7 @@ class Coordinator:
         self.priorities: Mapping[str, float] = {}
         #: Gives jobs storage targets when they join; None: the strategy may do so.
         self.placer: JobPlacer | None = None
-        #: Job name -> why its folder is not on its storage targets.
+        #: Job key -> why its folder is not on its storage targets.
         self.unmoved: Mapping[str, str] = {}
         self._jobs: dict[str, JobRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
@@ -217,7 +217,7 @@ class Coordinator:
         for volume_bytes in history.past_bytes if history else ():
             self._operations.learn(job, volume_bytes)
         if self.placer is not None and (targets := self.placer.join(job)):
-            self._output.retargeted[job.name] = targets
+            self._output.retargeted[job.key] = targets
         return job
 
     def _job_left(self, agent: str, job_key: str, now: float) -> None:
@@ -374,7 +374,7 @@ class Coordinator:
     ) -> None:
         """Apply the order of the strategy; drains may use `left` bytes/s."""
         if order.targets not in ((), job.order.targets) and self.placer is None:
-            self._output.retargeted[job.name] = order.targets
+            self._output.retargeted[job.key] = order.targets
         if order != job.order:
             job.order = order
             self._stale.add(job.key)
@@ -385,12 +385,11 @@ class Coordinator:
         controller.allow(job.key, allowed, now)
         job.storage.is_touched = True
 
-    def set_partition(self, job_name: str, partition: Partition) -> None:
-        """Note that new files of jobs of this name go to these storage targets."""
-        for job in self._jobs.values():
-            if job.name == job_name:
-                job.partition = partition
-                self._stale.add(job.key)
+    def set_partition(self, job_key: str, partition: Partition) -> None:
+        """Note that new files of a job go to these storage targets, if it is here."""
+        if job_key in self._jobs:
+            self._jobs[job_key].partition = partition
+            self._stale.add(job_key)
 
     def _add_fault(self, fault: str) -> None:
         if fault not in self._faults:
@@ -459,9 +458,9 @@ class Coordinator:
         self._output.changes.append(f"user {message.user}: {text}")
         return TextAnswer(text)
 
-    def has_name(self, name: str) -> bool:
-        """Return True if a job of this name is here, whoever runs it."""
-        return any(job.name == name for job in self._jobs.values())
+    def has_key(self, job_key: str) -> bool:
+        """Return True if this job is here."""
+        return job_key in self._jobs
 
     def has_job(self, name: str, message: UserRequest) -> bool:
         """Return True if a job of this name or key is here, which the user may see."""

@@ -32,7 +32,7 @@ class CoordinatorOutput:
     ended: set[str] = field(default_factory=set)
     """Keys of jobs whose operation has ended."""
     retargeted: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    """Job name -> storage targets, for jobs whose new files go to other targets."""
+    """Job key -> storage targets, for jobs whose new files go to other targets."""
     changes: list[str] = field(default_factory=list)
     """What operators have changed, for the log."""
 

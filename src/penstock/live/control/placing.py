@@ -77,6 +77,8 @@ class JobPlacer:
     classes
         Patterns of names of jobs, with the profile of their class instead. The first
         pattern that matches counts.
+    user
+        Number of the user whose jobs get targets; None: those of all users do.
     """
 
     def __init__(
@@ -85,9 +87,11 @@ class JobPlacer:
         names: Sequence[str],
         profile: Sequence[float] = (),
         classes: Sequence[tuple[str, Sequence[float]]] = (),
+        user: int | None = None,
     ) -> None:
         self._placement = placement
         self._names = tuple(names)
+        self._user = user
         #: The last pattern matches every job.
         self._profiles = (*classes, ("*", tuple(profile)))
 
@@ -96,6 +100,12 @@ class JobPlacer:
 
         If an algorithm fails, the record says so, and there are no targets.
         """
+        if self._user not in (None, job.user):
+            job.placement = (
+                "It was given no storage targets: only jobs of the user who runs the "
+                "controller have some."
+            )
+            return ()
         profile = self._profile_of(job.name)
         targets, job.placement = self._arrive(lambda: application_of(job, profile))
         return targets

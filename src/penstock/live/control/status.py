@@ -83,7 +83,7 @@ class StatusView:
     target_names: tuple[str, ...] = ()
     """Names of the storage targets that the strategy divides."""
     unmoved: Mapping[str, str] = field(default_factory=dict)
-    """Job name -> why its folder is not on its storage targets."""
+    """Job key -> why its folder is not on its storage targets."""
     strategy_reason: str = ""
     """Why the strategy has made its plan; "": it does not say."""
 
@@ -138,7 +138,7 @@ class StatusView:
             text += f" {record.placement}"
         elif 0 < len(record.order.targets) < len(self.target_names):
             text += f" {self._explained_targets(record)}"
-        if reason := self.unmoved.get(record.name):
+        if reason := self.unmoved.get(record.key):
             text += f" But its folder is not on these targets: {reason}."
         if self.strategy_reason:
             text += f" Strategy {self.strategy_reason}."
@@ -146,11 +146,11 @@ class StatusView:
 
     def unmoved_jobs(self) -> list[str]:
         """Return the jobs whose folders could not be put on their targets, and why."""
-        names = [record.name for record in self.jobs.values() if self._may_see(record)]
+        records = [each for each in self.jobs.values() if self._may_see(each)]
         return [
-            f"the folder of job {name} is not on its storage targets: {reason}"
-            for name in names
-            if (reason := self.unmoved.get(name))
+            f"the folder of job {each.name} is not on its storage targets: {reason}"
+            for each in records
+            if (reason := self.unmoved.get(each.key))
         ]
 
     def _measured_delay(self, record: JobRecord) -> str:

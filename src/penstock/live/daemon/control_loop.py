@@ -189,7 +189,7 @@ class ControlLoop:
             self._in_saver(self._history.save, output.left)
         if self.partitioner:
             for job_key in output.left:
-                self.partitioner.forget(job_key.partition(":")[2])
+                self.partitioner.forget(job_key)
             if output.retargeted:
                 self.partitioner.move(output.retargeted)
         if self.predict:
@@ -246,8 +246,8 @@ class ControlLoop:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(act, *what)
 
-    def _set_partition(self, job_name: str, partition: Partition) -> None:
-        self.coordinator.set_partition(job_name, partition)
+    def _set_partition(self, job_key: str, partition: Partition) -> None:
+        self.coordinator.set_partition(job_key, partition)
         self._work.set()
 
     def _is_about_past(self, message: UserRequest) -> bool:

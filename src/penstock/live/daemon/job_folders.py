@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Storage targets for jobs that penstock has not started.
 
-A folder that appears where the setting `job_folder` expects one is the arrival of a job
-of this name, unless such a job has joined. It gets targets like any other. It has ended
-when its folder is removed, or when no file was made in it for `IDLE_S`.
+A folder of the user who runs the daemon that appears where the setting `job_folder`
+expects one is the arrival of a job of this name, unless such a job has joined. It gets
+targets like any other. It has ended when its folder is removed, or when no file was
+made in it for `IDLE_S`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class JobFolders:
     recall
         Returns the saved history of a job key, or None.
     is_here
-        Returns True if a job of this name has joined.
+        Returns True if the job of this key has joined.
     """
 
     def __init__(
@@ -80,17 +81,18 @@ class JobFolders:
     def apply(self, changes: FolderChanges) -> None:
         """Place jobs that have arrived, and free the targets of those that ended."""
         for name in changes.appeared:
-            if not self._is_here(name):
+            if not self._is_here(_key(name)):
                 self._arrive(name)
         for name in changes.ended:
-            if self._reasons.pop(name, None) and not self._is_here(name):
-                self._placer.leave(_key(name))
-                self._partitioner.forget(name)
+            key = _key(name)
+            if self._reasons.pop(name, None) and not self._is_here(key):
+                self._placer.leave(key)
+                self._partitioner.forget(key)
 
     def explanation(self, name: str) -> str | None:
         """Return which targets a job has and why; None: there is no such folder."""
         reason = self._reasons.get(name)
-        if reason and (failure := self._partitioner.failures.get(name)):
+        if reason and (failure := self._partitioner.failures.get(_key(name))):
             reason += f" But its folder is not on these targets: {failure}."
         return reason
 
@@ -98,9 +100,9 @@ class JobFolders:
         key = _key(name)
         targets, reason = self._placer.join_folder(key, self._recall(key))
         self._reasons[name] = f"{name} is known by its folder only. {reason}"
-        _LOG.info("job folder %s: %s", name, reason)
+        _LOG.info("job folder %r: %s", name, reason)
         if targets:
-            self._partitioner.move({name: targets})
+            self._partitioner.move({key: targets})
 
 
 def _key(name: str) -> str:

@@ -9,6 +9,7 @@ the setting `job_classes` names one; else the setting `target_bandwidths`; else 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from typing import Final
 
@@ -46,7 +47,9 @@ def job_placer(settings: Settings, names: Sequence[str]) -> JobPlacer:
     profile = profile[: len(names)]
     shown = ", ".join(map(format_bandwidth, profile)) or "not known"
     _LOG.info("bandwidth on 1, 2, ... targets: %s", shown)
-    return JobPlacer(online, names, profile, _class_profiles(settings, names, profile))
+    classes = _class_profiles(settings, names, profile)
+    # Only the folders of this user can be put on targets (`Partitioner`).
+    return JobPlacer(online, names, profile, classes, user=os.geteuid())
 
 
 def _measured(settings: Settings) -> tuple[float, ...]:

@@ -249,7 +249,7 @@ def _control_loop(settings: Settings) -> ControlLoop:
         coordinator.unmoved = partitioner.failures
     if partitioner and placer:
         watch = FolderWatch(settings.job_folder)
-        parts = (watch, placer, partitioner, history.recall, coordinator.has_name)
+        parts = (watch, placer, partitioner, history.recall, coordinator.has_key)
         control_loop.folders = JobFolders(*parts)
     return control_loop
 

@@ -87,7 +87,10 @@ def _cgroups_of(pid: int, start: int, user: int) -> str | None:
         stack.callback(os.close, folder)
         is_same = parse_start_ticks(_read(folder, "stat")) == start
         if is_same and _users(_read(folder, "status")) == {user}:
-            return _read(folder, "cgroup")
+            cgroups = _read(folder, "cgroup")
+            # It may have become root, and moved, before its cgroups were read.
+            if _users(_read(folder, "status")) == {user}:
+                return cgroups
     return None
 
 

@@ -264,7 +264,8 @@ class Sweeper:
             try:
                 self._drain(leftover)
             except _FAILURES as error:
-                _LOG.warning("%s is not drained: %s", leftover.folder, error)
+                shown = repr(str(leftover.folder))
+                _COMPLAINTS.add(f"{shown} is not drained: {error}", leftover.user)
 
     def _drain(self, leftover: Leftover) -> None:
         variables = {}

@@ -1,16 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Notice folders of jobs that appear, and those in which no more files are made.
 
-A folder that exists at the first look (the first one at which the file system is
-mounted), or that was noticed before, is not noticed again. The folder above all of them
-is listed only if its time of modification has changed lately, so that a look costs one
-call plus one for each folder in use.
+Only folders of the user who runs this process count. Those that exist at the first look
+(the first one at which the file system is mounted) are not noticed. Of many that appear
+at once, a look returns a few, and later looks the others.
+
+The folder above all of them is listed only if its time of modification has changed
+lately, so that a look costs one call plus one for each folder in use.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -22,6 +25,9 @@ IDLE_S: Final = 3600.0
 
 #: Times of modification may be this coarse, with a margin (s).
 _COARSE_S: Final = 5.0
+
+#: Most folders that one look returns: each is placed while no job is controlled.
+_MOST_NEW: Final = 20
 
 
 @dataclass(frozen=True)
@@ -62,13 +68,18 @@ class FolderWatch:
         #: The folder above, at the last listing.
         self._above = _Use(-1, 0.0)
         self._seen: set[str] = set()
+        #: True if the last look has not returned all that it has found.
+        self._has_more = False
         self._in_use: dict[str, _Use] = {}
 
     def look(self, now_s: float) -> FolderChanges:
         """Return what has changed since the last look."""
         is_first = self._above.changed_ns < 0
         new_names = self._new_names(now_s)
-        appeared = [] if is_first else new_names
+        appeared = [] if is_first else new_names[:_MOST_NEW]
+        later = [] if is_first else new_names[_MOST_NEW:]
+        self._seen.difference_update(later)
+        self._has_more = bool(later)
         self._in_use |= {name: _Use(-1, now_s) for name in appeared}
         ended = [name for name in self._in_use if not self._is_used(name, now_s)]
         for name in ended:
@@ -76,22 +87,24 @@ class FolderWatch:
         return FolderChanges([name for name in appeared if name in self._in_use], ended)
 
     def _new_names(self, now_s: float) -> list[str]:
-        """Return names that were never there before, sorted."""
+        """Return names that were not there at the last listing, sorted."""
         changed_ns = _changed_ns(self._parent)
         is_same = changed_ns == self._above.changed_ns
-        if changed_ns is None or (is_same and now_s - self._above.seen_s > _COARSE_S):
+        is_old = is_same and now_s - self._above.seen_s > _COARSE_S
+        if changed_ns is None or (is_old and not self._has_more):
             return []
         try:
             with os.scandir(self._parent) as entries:
-                folders = [e.name for e in entries if e.is_dir(follow_symlinks=False)]
+                folders = [entry.name for entry in entries if _is_own(entry)]
         except OSError:
             return []
         if not is_same:
             self._above = _Use(changed_ns, now_s)
         matches = map(self._name.fullmatch, folders)
-        names = {match[1] for match in matches if match} - self._seen
-        self._seen |= names
-        return sorted(names)
+        present = {match[1] for match in matches if match}
+        new_names = sorted(present - self._seen)
+        self._seen = present
+        return new_names
 
     def _is_used(self, name: str, now_s: float) -> bool:
         """Return True if the folder of a job is there and was changed lately."""
@@ -103,6 +116,15 @@ class FolderWatch:
             self._in_use[name] = _Use(changed_ns, now_s)
             return True
         return now_s - use.seen_s < IDLE_S
+
+
+def _is_own(entry: os.DirEntry[str]) -> bool:
+    """Return True for a folder, not a link, of the user who runs this process."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _changed_ns(folder: Path) -> int | None:

@@ -184,8 +184,8 @@ def test_staging_is_explained_to_users() -> None:
 def test_agents_are_told_where_new_files_are() -> None:
     node = Node("3b", targets=2)
     place = Partition(1, "/jobs/a", 0, ("/jobs/a",))
-    node.coordinator.set_partition("a", place)
-    node.coordinator.set_partition("unknown", place)
+    node.coordinator.set_partition("0:a", place)
+    node.coordinator.set_partition("7:a", place)
     node.decide()
     assert node.partitions == {"0:a": place}
     node.partitions.clear()
@@ -202,14 +202,14 @@ def test_agents_are_told_where_new_files_are() -> None:
 
 def test_a_static_partition_is_made_at_once() -> None:
     node = Node("3a", targets=2)
-    assert node.retargeted == {"a": (0,), "b": (1,)}
+    assert node.retargeted == {"0:a": (0,), "0:b": (1,)}
     assert node.stages == {}
 
 
 def test_a_static_partition_does_not_change_while_jobs_run() -> None:
     """Not when they move data, end an operation, or another job comes and goes."""
     node = Node("3a", targets=8)
-    assert node.retargeted == {"a": (0, 1, 2, 3), "b": (4, 5, 6, 7)}
+    assert node.retargeted == {"0:a": (0, 1, 2, 3), "0:b": (4, 5, 6, 7)}
     node.retargeted.clear()
     node.report("a", 700.0)
     node.report("b", 10.0)
@@ -218,11 +218,11 @@ def test_a_static_partition_does_not_change_while_jobs_run() -> None:
     node.report("b", 9000.0)
     node.coordinator.receive("n", JobJoined("0:c", 0, "0", 1, 1e9), node.now)
     node.decide()
-    assert node.retargeted == {"c": (0, 1, 2, 3)}
+    assert node.retargeted == {"0:c": (0, 1, 2, 3)}
     node.now = 2.0
     node.coordinator.receive("n", JobLeft("0:c"), node.now)
     node.report("b", 9500.0)
-    assert node.retargeted == {"c": (0, 1, 2, 3)}
+    assert node.retargeted == {"0:c": (0, 1, 2, 3)}
 
 
 def test_the_part_of_a_job_that_comes_back_follows_its_processes() -> None:
@@ -242,8 +242,8 @@ def test_the_part_of_a_job_that_comes_back_follows_its_processes() -> None:
     for job in "ab":
         coordinator.receive("n", JobJoined(f"0:{job}", 0, "0", 2, 0.0), 2.0)
     assert coordinator.decide(2.0).retargeted == {
-        "a": (0, 1, 2, 3, 4, 5),
-        "b": (6, 7),
+        "0:a": (0, 1, 2, 3, 4, 5),
+        "0:b": (6, 7),
     }
 
 
@@ -280,13 +280,13 @@ def test_staging_that_may_hurt_is_reported() -> None:
 
 def test_a_dynamic_partition_follows_the_phases() -> None:
     node = Node("3b", targets=2)
-    assert node.retargeted == {"a": (0, 1), "b": (0, 1)}
+    assert node.retargeted == {"0:a": (0, 1), "0:b": (0, 1)}
     node.report("a", 10.0)
     node.report("b", 10.0)
-    assert node.retargeted == {"a": (0,), "b": (1,)}
+    assert node.retargeted == {"0:a": (0,), "0:b": (1,)}
     node.now = 1.0
     node.report("a", 110.0, idle_s=1.0)
-    assert node.retargeted["b"] == (0, 1)
+    assert node.retargeted["0:b"] == (0, 1)
 
 
 def test_a_strategy_that_fails_holds_up_no_job() -> None:

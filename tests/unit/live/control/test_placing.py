@@ -59,7 +59,7 @@ class Site:
         """Let a job join; return its new targets."""
         joined = JobJoined(f"0:{job}", 0, "0", nodes, 0.0)
         self.coordinator.receive("n", joined, 0.0)
-        return self.coordinator.decide(0.0).retargeted.get(job)
+        return self.coordinator.decide(0.0).retargeted.get(f"0:{job}")
 
     def leave(self, job: str) -> None:
         """Let a job leave."""
@@ -114,12 +114,23 @@ def test_a_job_of_a_class_has_its_own_profile() -> None:
 def test_a_job_whose_folder_was_not_moved_says_why() -> None:
     site = Site(placer())
     site.join("a")
-    site.coordinator.unmoved = {"a": "no target A", "gone": "left"}
+    site.coordinator.unmoved = {"0:a": "no target A", "7:a": "of another user"}
     assert "But its folder is not on these targets: no target A." in site.explain("a")
     assert site.coordinator.status(0.0).faults == [
         "the folder of job a is not on its storage targets: no target A"
     ]
     assert site.coordinator.status(0.0, reader=7).faults == []
+
+
+def test_jobs_of_other_users_take_no_targets() -> None:
+    online = OnlinePlacement(
+        *(4, 1, get_allocation("static"), get_placement("greedy-non-clairvoyant"))
+    )
+    site = Site(JobPlacer(online, NAMES, user=5))
+    assert site.join("a") is None
+    assert "only jobs of the user who runs the controller" in site.explain("a")
+    assert online.get("0:a") is None
+    site.leave("a")
 
 
 def test_an_algorithm_that_fails_is_reported_and_the_job_runs() -> None:

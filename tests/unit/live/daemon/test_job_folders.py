@@ -73,7 +73,7 @@ def test_what_the_job_did_before_is_known(tmp_path: Path) -> None:
 
 def test_the_folder_of_a_job_that_has_joined_is_left_to_it(tmp_path: Path) -> None:
     site = Site(tmp_path)
-    site.here.add("a")
+    site.here.add(f"{os.geteuid()}:a")
     site.folders.apply(FolderChanges(["a"], []))
     site.folders.apply(FolderChanges([], ["a"]))
     assert site.folders.explanation("a") is None

@@ -104,6 +104,23 @@ def test_a_process_of_another_user_or_another_start_does_not_count() -> None:
             open_cgroups(processes, owner)
 
 
+def test_a_process_that_becomes_root_meanwhile_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A program with the setuid bit: root may move it to any cgroup."""
+    read, names = cgroups._read, list[str]()
+
+    def changing(folder: int, name: str) -> str:
+        names.append(name)
+        later = name == "status" and "cgroup" in names
+        return "Uid: 1 0 0 0\n" if later else read(folder, name)
+
+    monkeypatch.setattr(cgroups, "_read", changing)
+    with pytest.raises(UnavailableError, match="no process of the job is left"):
+        open_cgroups({os.getpid(): own_start()}, os.geteuid())
+    assert "cgroup" in names
+
+
 def test_a_cgroup_that_is_gone_leaves_no_descriptor_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,6 +134,25 @@ def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) 
     sweeper.close()
 
 
+def test_sweeps_that_fail_do_not_fill_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A user chooses the names of folders, with line feeds, and how often they fail."""
+
+    def drain(_: Sweeper, leftover: Leftover) -> None:
+        raise InputError("bad")
+
+    monkeypatch.setattr(Sweeper, "_drain", drain)
+    sweeper = Sweeper()
+    folders = [Path(f"/{number}\nroot: all is well") for number in range(50)]
+    sweeper.sweep([Leftover(folder, 77_001) for folder in folders])
+    until(lambda: not sweeper._waiting)
+    sweeper.close()
+    messages = [record.getMessage() for record in caplog.records]
+    assert 0 < len(messages) <= 20
+    assert not any("\n" in message for message in messages)
+
+
 class Endless:
     """A process that drains for ever."""
 

@@ -8,7 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.staging.folder_watch import IDLE_S, FolderChanges, FolderWatch
+from penstock.live.staging.folder_watch import (
+    _MOST_NEW,
+    IDLE_S,
+    FolderChanges,
+    FolderWatch,
+)
+from support.users import NEEDS_ROOT, NOBODY
 
 NOTHING = FolderChanges()
 
@@ -28,6 +34,38 @@ def test_only_folders_that_appear_after_the_first_look_count(tmp_path: Path) -> 
     (tmp_path / "file").write_text("not a folder")
     assert watch.look(1.0) == FolderChanges(["new"], [])
     assert watch.look(2.0) == NOTHING
+
+
+def test_of_many_folders_few_are_returned_at_once(tmp_path: Path) -> None:
+    watch = FolderWatch(f"{tmp_path}/{{job}}")
+    watch.look(0.0)
+    names = [f"{number:03}" for number in range(2 * _MOST_NEW + 5)]
+    for name in names:
+        _make(tmp_path / name)
+    looks = [watch.look(100.0 * count).appeared for count in range(1, 5)]
+    assert [len(look) for look in looks] == [_MOST_NEW, _MOST_NEW, 5, 0]
+    assert [name for look in looks for name in look] == names
+
+
+def test_names_of_folders_that_are_gone_are_forgotten(tmp_path: Path) -> None:
+    watch = FolderWatch(f"{tmp_path}/{{job}}")
+    watch.look(0.0)
+    for count in range(3):
+        _make(tmp_path / "a")
+        assert watch.look(2.0 * count) == FolderChanges(["a"], [])
+        (tmp_path / "a").rmdir()
+        assert watch.look(2.0 * count + 1.0) == FolderChanges([], ["a"])
+    assert watch._seen == set()
+
+
+@NEEDS_ROOT
+def test_folders_of_other_users_are_not_noticed(tmp_path: Path) -> None:
+    watch = FolderWatch(f"{tmp_path}/{{job}}")
+    watch.look(0.0)
+    _make(tmp_path / "of-another")
+    os.chown(tmp_path / "of-another", NOBODY, NOBODY)
+    _make(tmp_path / "own")
+    assert watch.look(1.0).appeared == ["own"]
 
 
 def test_times_of_modification_may_be_coarse(tmp_path: Path) -> None:

@@ -56,7 +56,8 @@ class BeeGfs(PlacedInFolder):
                 "--setpattern",
                 f"--mount={self._root}",
                 f"--storagepoolid={chosen[0]}",
-                str(directory.relative_to(self._root)),
+                # The name of a job may begin with "-", and must not be an option.
+                f"./{directory.relative_to(self._root)}",
             ],
             where=str(directory),
         )

@@ -20,14 +20,15 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RecordedTools:
 
 
 @pytest.mark.parametrize(
-    ("directory", "targets"), [("job", ["2"]), ("a/job", ["2", "2"])]
+    ("directory", "targets"),
+    [("job", ["2"]), ("a/job", ["2", "2"]), ("--cfgFile=x", ["2"])],
 )
 def test_the_path_is_relative_to_the_mount_point(
     tools: RecordedTools, directory: str, targets: list[str]
 ) -> None:
     BeeGfs(ROOT).assign(ROOT / directory, targets)
     assert tools.calls == [
-        f"beegfs-ctl --setpattern --mount=/fs --storagepoolid=2 {directory}"
+        f"beegfs-ctl --setpattern --mount=/fs --storagepoolid=2 ./{directory}"
     ]
 
 
