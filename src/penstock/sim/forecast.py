@@ -20,7 +20,8 @@ Bounds
     All applications together have about `_REQUESTS` requests: more of them are merged
     into larger ones. Each has `_MOST_PHASES` phases at most. A simulation that takes
     more than `_MOST_INSTANTS` steps is refused. These bounds keep a forecast short, and
-    the same on every machine.
+    the same on every machine. A phase takes `_SHORTEST_S` to `_LONGEST_S` alone: no
+    volume that a user announces makes the forecast fail for all.
 
 Times in seconds, volumes in bytes.
 """
@@ -49,6 +50,11 @@ _BUFFER_SPEED: Final = 1000.0
 _LATER_S: Final = 1e6
 #: Volume of a phase of which nothing is known: what this time moves (s).
 _UNKNOWN_S: Final = 1.0
+#: Bounds of what a phase takes alone (s).
+_SHORTEST_S: Final = 1e-9
+_LONGEST_S: Final = 1e9
+#: Most requests of a phase before they are merged.
+_MOST_REQUESTS: Final = 1e15
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +112,12 @@ class BufferForecast:
 
     def _phase_bytes(self, application: ApplicationStatus) -> float:
         """Return the volume of the present or next phase of an application."""
+        bandwidth = self._bandwidth(application)
         if application.phase_bytes > 0:
-            return max(application.phase_bytes, application.written_bytes)
-        least = _UNKNOWN_S * self._bandwidth(application)
-        return max(2.0 * application.written_bytes, least)
+            volume = max(application.phase_bytes, application.written_bytes)
+        else:
+            volume = max(2.0 * application.written_bytes, _UNKNOWN_S * bandwidth)
+        return min(max(volume, _SHORTEST_S * bandwidth), _LONGEST_S * bandwidth)
 
     def _phases(
         self, application: ApplicationStatus, start_s: float, horizon_s: float
@@ -212,7 +220,9 @@ def live_forecast(
 def _count(volume: float, request: float) -> int:
     """Return the number of requests of a volume; 1 if their size is not known."""
     # A little less: what is left of a phase may be a rounding error above n requests.
-    return max(ceil(volume / request - 1e-6), 1) if request > 0 else 1
+    if request <= 0:
+        return 1
+    return max(ceil(min(volume / request, _MOST_REQUESTS) - 1e-6), 1)
 
 
 def _start_s(application: ApplicationStatus, now_s: float, horizon_s: float) -> float:

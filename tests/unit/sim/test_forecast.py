@@ -56,6 +56,27 @@ def test_the_second_waits_under_2a_and_the_first_under_1a() -> None:
     assert first["A"] == pytest.approx(2.0, abs=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("volume", "request_bytes"),
+    [
+        (inf, 100.0),
+        (inf, 0.0),
+        (1e300, 100.0),
+        (1e300, 1e-200),
+        (1e-300, 100.0),
+        (5e-324, 0.0),
+    ],
+)
+def test_no_announced_volume_makes_the_forecast_of_others_fail(
+    volume: float, request_bytes: float
+) -> None:
+    odd = replace(
+        B, phase_bytes=volume, mean_request_bytes=request_bytes, work_s=5e-324
+    )
+    for strategy in ("none", "1a", "2a"):
+        assert _slowdowns(A, odd, strategy=strategy)["A"] >= 1.0
+
+
 def test_staged_data_must_be_drained_too() -> None:
     # All is written, and 500 bytes wait in the buffer.
     closing = replace(A, written_bytes=1000.0, staged_bytes=500.0, is_blocked=True)

@@ -141,11 +141,14 @@ class Bell:
 
     def pause_s(self, now_s: float) -> float:
         """Return for how long not to look, because the user has posted too much (s)."""
-        return self.posts.debt_s(now_s) if self.posts else 0.0
+        return self.posts.wait_s(now_s) if self.posts else 0.0
 
     def charge(self, now_s: float, posts: int) -> None:
         """Charge the user for a look that found this many posts."""
-        if self.posts and self.posts.spend(now_s, 1.0 + posts):
+        if self.posts is None:
+            return
+        self.posts.spend(now_s, 1.0 + posts)
+        if self.posts.wait_s(now_s):
             self.late_posts += 1
 
     def close(self) -> None:

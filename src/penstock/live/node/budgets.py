@@ -5,7 +5,7 @@ The budget is asked before anything is spent on a request: a new connection, a m
 a post, a look at a page, a process to watch. What one user takes too much of is delayed
 or refused for this user only. Operators have no budget. A user can use up at most a
 quarter of the daemon's descriptors, all users together three quarters: the rest is the
-daemon's own and root's.
+daemon's own and that of operators. What operators hold takes nothing from users.
 
 Nothing here reads a clock: times are passed in, in seconds.
 """
@@ -21,7 +21,7 @@ from typing import Final
 
 from penstock.live.wire.identity import is_operator
 from penstock.live.wire.messages import ThrottledUser
-from penstock.live.wire.subordinates import SubordinateUsers
+from penstock.live.wire.subordinates import owner_of
 
 __all__ = ["Budgets", "Holding", "Spending", "TokenBucket"]
 
@@ -63,7 +63,8 @@ _MOST: Final = {
 class TokenBucket:
     """Tokens come at a constant rate, and are saved up to a limit.
 
-    A bucket can be in debt; then nothing can be taken until the debt is paid.
+    `spend` always takes the tokens: a bucket can be in debt. Ask `wait_s` before for
+    what can be refused or wait.
     """
 
     def __init__(self, per_s: float, most: float) -> None:
@@ -80,24 +81,15 @@ class TokenBucket:
             tokens = self._tokens + self._per_s * (now_s - self._at_s)
             self._tokens, self._at_s = min(tokens, self._most), now_s
 
-    def take(self, now_s: float) -> bool:
-        """Take one token; return False if there is none."""
+    def wait_s(self, now_s: float, amount: float = 0.0) -> float:
+        """Return the time until all debt is paid and `amount` tokens are there (s)."""
         self._fill(now_s)
-        if self._tokens < 1.0:
-            return False
-        self._tokens -= 1.0
-        return True
+        return max(amount - self._tokens, 0.0) / self._per_s
 
-    def spend(self, now_s: float, amount: float) -> float:
-        """Take `amount` tokens, if need be as debt; return the time to pay it (s)."""
+    def spend(self, now_s: float, amount: float) -> None:
+        """Take `amount` tokens, if need be as debt."""
         self._fill(now_s)
         self._tokens -= amount
-        return self.debt_s(now_s)
-
-    def debt_s(self, now_s: float) -> float:
-        """Return how long it takes to pay the debt; 0 if there is none (s)."""
-        self._fill(now_s)
-        return max(-self._tokens, 0.0) / self._per_s
 
     def is_full(self, now_s: float) -> bool:
         """Return True if nothing more can be saved."""
@@ -130,7 +122,7 @@ class Budgets:
     descriptors
         How many files the daemon can open.
     owner_of
-        Returns the user whose budget a user id has; see `SubordinateUsers`.
+        Returns the user whose budget a user id has; see `subordinates`.
     """
 
     def __init__(
@@ -138,6 +130,7 @@ class Budgets:
     ) -> None:
         self._owner_of = owner_of
         self._users: dict[int, _UserBudget] = {}
+        #: What all users but operators hold.
         self._held = 0
         self._most_held = descriptors * 3 // 4
         self._most_of_user = descriptors // 4
@@ -146,7 +139,7 @@ class Budgets:
     def of_this_process(cls) -> Budgets:
         """Return budgets of the files that this process can open."""
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return cls(descriptors, SubordinateUsers().owner_of)
+        return cls(descriptors, owner_of)
 
     def _of(self, user: int) -> _UserBudget:
         return self._users.setdefault(self._owner_of(user), _UserBudget())
@@ -159,10 +152,14 @@ class Budgets:
 
     def take(self, user: int, what: Spending, now_s: float) -> bool:
         """Let a user spend one unit; return False if that is too much."""
-        if is_operator(user) or self._bucket(user, what).take(now_s):
+        if is_operator(user):
             return True
-        self.refuse(user, what, now_s)
-        return False
+        bucket = self._bucket(user, what)
+        if bucket.wait_s(now_s, 1.0):
+            self.refuse(user, what, now_s)
+            return False
+        bucket.spend(now_s, 1.0)
+        return True
 
     def spend(
         self, user: int, what: Spending, now_s: float, amount: float = 1.0
@@ -170,14 +167,15 @@ class Budgets:
         """Let a user spend `amount`; return how long to wait for it (s)."""
         if is_operator(user):
             return 0.0
-        wait_s = self._bucket(user, what).spend(now_s, amount)
-        if wait_s:
+        bucket = self._bucket(user, what)
+        bucket.spend(now_s, amount)
+        if wait_s := bucket.wait_s(now_s):
             self.refuse(user, what, now_s)
         return wait_s
 
     def debt_s(self, user: int, what: Spending, now_s: float) -> float:
         """Return how long a user has to wait who has spent too much; else 0 (s)."""
-        return 0.0 if is_operator(user) else self._bucket(user, what).debt_s(now_s)
+        return 0.0 if is_operator(user) else self._bucket(user, what).wait_s(now_s)
 
     def may_hold(self, user: int, what: Holding, now_s: float) -> bool:
         """Return False, and note it, if one more would be too much for a user."""
@@ -202,13 +200,16 @@ class Budgets:
 
     def keep(self, user: int, what: Holding) -> None:
         """Count what a user holds already, whatever the budget."""
-        self._of(user).held[what] += 1
-        self._held += 1
+        self._count(user, what, 1)
 
     def release(self, user: int, what: Holding) -> None:
         """Note that a user holds one less."""
-        self._of(user).held[what] -= 1
-        self._held -= 1
+        self._count(user, what, -1)
+
+    def _count(self, user: int, what: Holding, more: int) -> None:
+        self._of(user).held[what] += more
+        if not is_operator(user):
+            self._held += more
 
     def held(self, user: int, what: Holding) -> int:
         """Return how many a user holds."""

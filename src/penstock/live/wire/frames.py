@@ -34,6 +34,7 @@ from penstock.live.wire.messages import (
     encode,
     too_long_error,
 )
+from penstock.live.wire.subordinates import owner_of
 
 if TYPE_CHECKING:
     # Every start of a program uses `Client`; asyncio would take 15 ms of it.
@@ -75,14 +76,18 @@ _POSITION: Final = re.compile(r" - at \$\[(\d+)\]$")
 class WarningLog:
     """Logs each warning once, and few of one user: users must not fill the disk."""
 
-    def __init__(self, log: logging.Logger) -> None:
+    def __init__(
+        self, log: logging.Logger, owner_of: Callable[[int], int] = owner_of
+    ) -> None:
         self._log = log
+        self._owner_of = owner_of
         #: User id -> warnings about this user; None -> all others.
         self._logged: dict[int | None, set[str]] = {}
 
     def add(self, warning: str, user: int | None = None) -> None:
         """Log a warning if it is new; give the user who has caused it, if any."""
-        logged = self._logged.setdefault(user, set())
+        owner = None if user is None else self._owner_of(user)
+        logged = self._logged.setdefault(owner, set())
         most = _MOST_WARNINGS if user is None else _MOST_WARNINGS_OF_USER
         if warning not in logged and len(logged) < most:
             logged.add(warning)

@@ -2,7 +2,8 @@
 """User ids that belong to another user: ``/etc/subuid``.
 
 Containers of a user run under such ids, often 65,536 of them. Each looks like a user to
-the kernel, so that one person could have as many budgets.
+the kernel, so that one person could have as many budgets. An id that the user database
+(``passwd``) knows is a person: ranges and ids of other sources, e.g. LDAP, may overlap.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import pwd
 from bisect import bisect
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.live.wire.identity import is_operator
 
-__all__ = ["SubordinateUsers"]
+__all__ = ["SubordinateUsers", "owner_of"]
 
 _FILE: Final = Path("/etc/subuid")
 
@@ -40,6 +42,9 @@ class SubordinateUsers:
             lines = path.read_text(errors="replace").splitlines()
         ranges = (_range(line) for line in lines)
         self._ranges = sorted(each for each in ranges if each is not None)
+        #: Ids in ranges -> owners. An owner never changes: what is held in its name must
+        #: be released in its name.
+        self._owners: dict[int, int] = {}
 
     def owner_of(self, user: int) -> int:
         """Return the user whom a user id belongs to: mostly itself."""
@@ -47,8 +52,30 @@ class SubordinateUsers:
         if at < 0:
             return user
         found = self._ranges[at]
-        is_inside = user < found.first + found.size
-        return found.owner if is_inside and not is_operator(found.owner) else user
+        if user >= found.first + found.size or is_operator(found.owner):
+            return user
+        if user not in self._owners:
+            self._owners[user] = user if _is_person(user) else found.owner
+        return self._owners[user]
+
+
+@cache
+def _of_this_machine() -> SubordinateUsers:
+    return SubordinateUsers()
+
+
+def owner_of(user: int) -> int:
+    """Return the user whom a user id of this machine belongs to: mostly itself."""
+    return _of_this_machine().owner_of(user)
+
+
+def _is_person(user: int) -> bool:
+    """Return True if the user database has a name for this id."""
+    try:
+        pwd.getpwuid(user)
+    except (KeyError, OverflowError):
+        return False
+    return True
 
 
 def _range(line: str) -> _Range | None:

@@ -154,9 +154,9 @@ static int map_ring(struct journal *journal)
     return journal->ring ? 0 : -ENOMEM;
 }
 
-/* Allocate the header's block now: otherwise a full file system would kill a
- * process that has mapped it. */
-static int drain_for_room(int fd, uint64_t capacity)
+/* Give a new journal its size, and allocate the header's block now: otherwise a full
+ * file system would kill a process that has mapped it. */
+static int allocate_header(int fd, uint64_t capacity)
 {
     long answer = call(SYS_fallocate, fd, 0, 0, JOURNAL_HEADER_BYTES);
     if (answer == -EOPNOTSUPP) {
@@ -253,7 +253,7 @@ static int fill(struct journal *journal, const struct journal_terms *terms,
                 const struct staged_file *file)
 {
     bool apart = terms->partition != 0;
-    int answer = drain_for_room(journal->fd, apart ? 0 : terms->capacity);
+    int answer = allocate_header(journal->fd, apart ? 0 : terms->capacity);
     if (answer == 0)
         answer = map_header(journal);
     if (answer != 0)

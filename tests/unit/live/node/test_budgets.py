@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -23,7 +22,8 @@ A, B = 65_001, 65_002
 def taken(bucket: TokenBucket, now_s: float) -> int:
     """Take tokens until there is none."""
     count = 0
-    while bucket.take(now_s):
+    while not bucket.wait_s(now_s, 1.0):
+        bucket.spend(now_s, 1.0)
         count += 1
     return count
 
@@ -38,10 +38,11 @@ def test_a_bucket_is_full_at_first_and_fills_at_its_rate() -> None:
 
 def test_debt_is_paid_before_anything_can_be_taken() -> None:
     bucket = TokenBucket(10.0, 5.0)
-    assert bucket.spend(0.0, 25.0) == pytest.approx(2.0)
-    assert bucket.debt_s(1.5) == pytest.approx(0.5)
-    assert not bucket.take(2.0)
-    assert bucket.take(2.11)
+    bucket.spend(0.0, 25.0)
+    assert bucket.wait_s(0.0) == pytest.approx(2.0)
+    assert bucket.wait_s(1.5) == pytest.approx(0.5)
+    assert bucket.wait_s(2.0, 1.0) == pytest.approx(0.1)
+    assert taken(bucket, 2.11) == 1
 
 
 @given(st.lists(st.floats(0.0, 100.0), min_size=1, max_size=30))
@@ -58,7 +59,7 @@ def test_a_clock_that_goes_back_gives_nothing() -> None:
     bucket = TokenBucket(10.0, 5.0)
     taken(bucket, 5.0)
     assert taken(bucket, 4.0) == 0
-    assert all(not bucket.take(now_s) for now_s, _ in pairwise((4.5, 4.9, 5.0)))
+    assert [taken(bucket, now_s) for now_s in (4.5, 4.9, 5.0)] == [0, 0, 0]
 
 
 def test_one_user_cannot_spend_the_budget_of_another() -> None:
@@ -93,6 +94,18 @@ def test_a_user_holds_a_quarter_of_the_descriptors_and_all_three_quarters() -> N
     # What exists already is counted, whatever the budget.
     budgets.keep(B, Holding.JOBS)
     assert budgets.held(B, Holding.JOBS) == 1
+
+
+def test_what_operators_hold_takes_nothing_from_users() -> None:
+    budgets = Budgets(400)
+    for _ in range(400):
+        assert budgets.hold(os.geteuid(), Holding.PROCESSES, 0.0)
+    assert sum(budgets.hold(A, Holding.PROCESSES, 0.0) for _ in range(200)) == 100
+    for _ in range(400):
+        budgets.release(os.geteuid(), Holding.PROCESSES)
+    users = range(65_100, 65_110)
+    held = [budgets.hold(user, Holding.JOBS, 0.0) for user in users for _ in range(50)]
+    assert held.count(True) == 200
 
 
 def test_what_was_refused_is_shown_for_a_minute_and_then_forgotten() -> None:

@@ -264,6 +264,19 @@ def test_a_client_waits_while_too_many_others_connect(tmp_path: Path) -> None:
         first.close()
 
 
+def test_ids_of_containers_share_the_warnings_of_their_owner(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    log = logging.getLogger("penstock.test")
+    warnings = WarningLog(log, owner_of=lambda user: 65_001 if user > 100_000 else user)
+    for number in range(30):
+        warnings.add(f"complaint {number}", 200_000 + number)
+    warnings.add("of the owner", 65_001)
+    assert len(caplog.records) == 20
+    warnings.add("of another user", 65_002)
+    assert len(caplog.records) == 21
+
+
 def test_one_user_cannot_silence_the_log_for_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -69,6 +69,9 @@ def test_there_and_back(decode: Decoder, message: Message) -> None:
         (encode(messages.AttachProcess("x", -1)), "not a message: .*>= 0"),
         (encode(messages.HintVolume("x", -1.0)), "not a message: .*>= 0"),
         (encode(messages.HintVolume("x", nan)), "not a message: .*>= 0"),
+        (encode(messages.HintVolume("x", inf)), "not a message: .*<= "),
+        (encode(messages.AttachProcess("x", volume_bytes=inf)), "not a message: .*<= "),
+        (encode(messages.AttachProcess("x", work_s=inf)), "not a message: .*<= "),
         (encode(messages.SetMode("sideways")), "not a message: Invalid enum"),  # type: ignore[arg-type]
         (bytes([VERSION]) + b"\x91" * 5000, "not a message"),
         (bytes([VERSION]) * (LARGEST_REQUEST_BYTES + 1), "too long"),

@@ -35,6 +35,26 @@ def test_containers_of_root_are_not_root(users: SubordinateUsers) -> None:
     assert users.owner_of(100_001) == 100_001
 
 
+def test_a_person_in_the_range_of_another_one_has_its_own_budget(
+    users: SubordinateUsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def getpwuid(user: int) -> str:
+        asked.append(user)
+        if user != 200_500:
+            raise KeyError(user)
+        return "a person whom LDAP knows"
+
+    monkeypatch.setattr("pwd.getpwuid", getpwuid)
+    for _ in range(3):
+        assert users.owner_of(200_500) == 200_500
+        assert users.owner_of(200_501) == ANN
+    assert users.owner_of(ANN) == ANN
+    # Each id is looked up once: the user database may be far away.
+    assert asked == [200_500, 200_501]
+
+
 def test_without_a_file_everybody_is_its_own(tmp_path: Path) -> None:
     assert SubordinateUsers(tmp_path / "absent").owner_of(ANN) == ANN
 

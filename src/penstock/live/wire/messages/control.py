@@ -17,6 +17,8 @@ from penstock.live.wire.messages.answers import (
 )
 from penstock.live.wire.messages.message import (
     Amount,
+    AnnouncedBytes,
+    AnnouncedSeconds,
     Count,
     Message,
     ModeName,
@@ -62,7 +64,7 @@ class JobJoined(Message):
     """Account of the batch system, else the group id of the user."""
     nodes: Count
     """Number of nodes of the job; 0: count the agents."""
-    volume_bytes: Amount
+    volume_bytes: AnnouncedBytes
     """Volume of each of its operations; 0: unknown."""
     storage: Text = ""
     """Name of the file system of its folder; "": not known."""
@@ -70,7 +72,7 @@ class JobJoined(Message):
     """Priority that its user or an operator has given it."""
     qos: Text = ""
     """Quality of service that the batch system has given it."""
-    work_s: Amount = 0.0
+    work_s: AnnouncedSeconds = 0.0
     """Time for which it computes between two operations; 0: unknown."""
 
 
@@ -99,7 +101,7 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     """Number of set-ups seen of I/O that cannot be controlled."""
     uncontrolled_bytes: Amount = 0.0
     """Volume that processes moved without control."""
-    announced_bytes: Amount = 0.0
+    announced_bytes: AnnouncedBytes = 0.0
     """Volume that the program has announced so far."""
     phases: Count = 0
     """Phases that the program has announced and not ended."""

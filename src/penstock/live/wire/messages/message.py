@@ -14,6 +14,8 @@ __all__ = [
     "LARGEST_REQUEST_BYTES",
     "VERSION",
     "Amount",
+    "AnnouncedBytes",
+    "AnnouncedSeconds",
     "Count",
     "GivenName",
     "Message",
@@ -37,6 +39,10 @@ GivenName = Annotated[
 ]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
 Amount = Annotated[float, msgspec.Meta(ge=0.0)]
+#: What a user announces is finite: strategies and placements calculate with it. Pages
+#: count bytes in 64 bits.
+AnnouncedBytes = Annotated[float, msgspec.Meta(ge=0.0, le=2.0**64)]
+AnnouncedSeconds = Annotated[float, msgspec.Meta(ge=0.0, le=1e9)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 #: Priority of a job: the higher, the sooner; most jobs have 0.
 Priority = Annotated[float, msgspec.Meta(ge=-1e9, le=1e9)]

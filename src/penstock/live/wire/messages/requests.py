@@ -9,6 +9,8 @@ import msgspec
 
 from penstock.live.wire.messages.message import (
     Amount,
+    AnnouncedBytes,
+    AnnouncedSeconds,
     Count,
     GivenName,
     Message,
@@ -45,13 +47,13 @@ class AttachProcess(Message):
     nodes: Count = 0
     """Number of nodes of the job, believed only from trusted callers; 0: count the
     agents that serve the job."""
-    volume_bytes: Amount = 0.0
+    volume_bytes: AnnouncedBytes = 0.0
     """Volume of each of the job's operations; 0: unknown."""
     folder: Text = ""
     """Working directory of the process, controlled if no prefixes are set."""
     priority: Priority = 0.0
     """Priority of the job. Above 0 it is believed only from trusted callers."""
-    work_s: Amount = 0.0
+    work_s: AnnouncedSeconds = 0.0
     """Time for which the job computes between two operations; 0: unknown."""
 
 
@@ -81,7 +83,7 @@ class HintVolume(Message):
 
     job_name: Name
     """Name or key of the job, as in `ExplainJob` and `SetLimit`."""
-    volume_bytes: Amount
+    volume_bytes: AnnouncedBytes
 
 
 class GetStatus(Message):
