@@ -51,6 +51,7 @@ from penstock.live.wire.messages import (
     ListPastJobs,
     StatusDocument,
 )
+from penstock.live.wire.places import Places
 from penstock.web.access import (
     COOKIE,
     SESSION_S,
@@ -64,7 +65,6 @@ from penstock.web.acts import ActLog, decode_act
 from penstock.web.headers import SafeHeaders
 from penstock.web.link import DaemonLink
 from penstock.web.past_picture import past_picture
-from penstock.web.places import Places
 from penstock.web.readers import Reader
 from penstock.web.watch import Poll, Watch
 from penstock.web.what_if import ask_what_if
@@ -342,7 +342,7 @@ async def _history(dashboard: Dashboard, reader: Reader, _: Request) -> Response
 async def _picture(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
     begin_s, end_s = (_instant(request, name) for name in ("from", "to"))
     archive = _archive(dashboard)
-    with dashboard.pictures.taken(reader):
+    with dashboard.pictures.taken(reader.user):
         document = await asyncio.to_thread(
             past_picture, archive, reader, begin_s, end_s
         )
@@ -373,7 +373,7 @@ async def _events(dashboard: Dashboard, reader: Reader, request: Request) -> Res
         # A login can end; the user who has opened a connection remains the same.
         lambda: not access.has_login or access.reader(request) == reader,
     )
-    return _EventResponse(events, dashboard.streams.taken(reader))
+    return _EventResponse(events, dashboard.streams.taken(reader.user))
 
 
 class _EventResponse(StreamingResponse):
@@ -403,7 +403,7 @@ async def _what_if(dashboard: Dashboard, reader: Reader, request: Request) -> Re
         "begin_s": end_s - _SIMULATED_S,
         "end_s": end_s,
     }
-    with dashboard.simulations.taken(reader):
+    with dashboard.simulations.taken(reader.user):
         answer = await ask_what_if(question)
     return _json({"penstock": 1, **answer})
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import ControllerRequest, SetPolicy
-from penstock.web.places import Places
+from penstock.live.wire.places import Places
 from penstock.web.readers import OPERATOR, Reader
 
 __all__ = ["DaemonLink"]
@@ -55,7 +55,7 @@ class DaemonLink:
             If the daemon refuses.
         """
         loop = asyncio.get_running_loop()
-        with self._places.taken(reader):
+        with self._places.taken(reader.user):
             return await loop.run_in_executor(self._threads, self._ask, request, reader)
 
     def _ask(self, request: ControllerRequest, reader: Reader) -> Any:

@@ -18,8 +18,8 @@ import stat
 import subprocess
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import inf
@@ -31,6 +31,8 @@ from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
 from penstock.live.staging.journal import drained_so_far, journal_paths, named_writers
 from penstock.live.wire.frames import WarningLog
+from penstock.live.wire.places import Places
+from penstock.live.wire.subordinates import owner_of
 
 __all__ = ["MEMORY", "Drainer", "Leftover", "Sweeper", "drain_beside", "left_behind"]
 
@@ -51,32 +53,7 @@ _LOOK_S: Final = 0.2
 #: Most folders of one user that wait to be swept.
 _MOST_WAITING: Final = 1000
 _FAILURES: Final = (PenstockError, OSError, RuntimeError, subprocess.SubprocessError)
-
-
-class _Places:
-    """Counts the drainers of each user."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._taken: Counter[int] = Counter()
-
-    def take(self, user: int) -> bool:
-        """Return False if another user has too many drainers already."""
-        with self._lock:
-            if user != os.geteuid() and self._taken[user] >= _MOST_OF_USER:
-                return False
-            self._taken[user] += 1
-            return True
-
-    def release(self, user: int) -> None:
-        """Note the end of a drainer."""
-        with self._lock:
-            self._taken[user] -= 1
-            if not self._taken[user]:
-                del self._taken[user]
-
-
-_PLACES: Final = _Places()
+_PLACES: Final = Places(inf, _MOST_OF_USER, "the user has too many drainers")
 
 
 class Drainer:
@@ -116,7 +93,9 @@ class Drainer:
         if self.is_running or now - self._started < _RETRY_S:
             return
         self._started = now
-        if not _PLACES.take(self._user):
+        try:
+            _PLACES.take(self._user)
+        except UnavailableError:
             return
         # In a thread, which waits for the process.
         arguments = (folder, processes or {})
@@ -226,10 +205,12 @@ def _progress(folder: Path) -> dict[str, int]:
 class Sweeper:
     """Drains folders of journals that were left behind.
 
-    Several users are served at the same time; the folders of one user one by one.
+    Several users are served at the same time; the folders of one user, and of the ids
+    of its containers (`owner_of`), one by one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, owner_of: Callable[[int], int] = owner_of) -> None:
+        self._owner_of = owner_of
         self._workers = ThreadPoolExecutor(_SWEEPS, "sweep")
         self._waiting: dict[int, deque[Leftover]] = {}
         self._lock = threading.Lock()
@@ -238,29 +219,30 @@ class Sweeper:
     def sweep(self, leftovers: Iterable[Leftover]) -> None:
         """Queue these folders to be drained, and return at once."""
         for leftover in leftovers:
+            owner = self._owner_of(leftover.user)
             with self._lock:
-                queue = self._waiting.get(leftover.user)
+                queue = self._waiting.get(owner)
                 if queue is not None:
                     if leftover not in queue and len(queue) < _MOST_WAITING:
                         queue.append(leftover)
                     continue
-                self._waiting[leftover.user] = deque([leftover])
+                self._waiting[owner] = deque([leftover])
             # When the interpreter ends no thread can be started any more.
             with contextlib.suppress(RuntimeError):
-                self._workers.submit(self._work, leftover.user)
+                self._workers.submit(self._work, owner)
 
     def close(self) -> None:
         """Start no further sweep; processes that run go on by themselves."""
         self._closed.set()
         self._workers.shutdown(wait=False, cancel_futures=True)
 
-    def _work(self, user: int) -> None:
+    def _work(self, owner: int) -> None:
         while not self._closed.is_set():
             with self._lock:
-                if not self._waiting[user]:
-                    del self._waiting[user]
+                if not self._waiting[owner]:
+                    del self._waiting[owner]
                     return
-                leftover = self._waiting[user].popleft()
+                leftover = self._waiting[owner].popleft()
             try:
                 self._drain(leftover)
             except _FAILURES as error:

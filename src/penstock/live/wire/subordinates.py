@@ -42,8 +42,8 @@ class SubordinateUsers:
             lines = path.read_text(errors="replace").splitlines()
         ranges = (_range(line) for line in lines)
         self._ranges = sorted(each for each in ranges if each is not None)
-        #: Ids in ranges -> owners. An owner never changes: what is held in its name must
-        #: be released in its name.
+        #: Ids in ranges -> owners. An owner never changes: what is held in its name
+        #: must be released in its name.
         self._owners: dict[int, int] = {}
 
     def owner_of(self, user: int) -> int:

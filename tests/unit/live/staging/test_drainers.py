@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from penstock.errors import InputError
 from penstock.live.staging import drainers
 from penstock.live.staging.drainers import Drainer, Leftover, Sweeper, left_behind
 from penstock.live.staging.journal import LAYOUT
+from penstock.live.wire.places import Places
 from support.waiting import until
 
 
@@ -81,8 +83,8 @@ class Waiting:
 
 @pytest.fixture
 def places(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have no drainers of earlier tests."""
-    monkeypatch.setattr(drainers, "_PLACES", drainers._Places())
+    """Have no drainers of earlier tests, and two places for each user."""
+    monkeypatch.setattr(drainers, "_PLACES", Places(inf, 2, "too many"))
 
 
 @pytest.mark.usefixtures("places")
@@ -90,7 +92,6 @@ def test_a_user_has_a_limited_number_of_drainers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     end, user = threading.Event(), os.geteuid() + 1
-    monkeypatch.setattr(drainers, "_MOST_OF_USER", 2)
     monkeypatch.setattr(Drainer, "_start", lambda *_: Waiting(end))
     jobs = [Drainer(tmp_path / "page", user, 0) for _ in range(3)]
     for job in jobs:
@@ -151,6 +152,31 @@ def test_sweeps_that_fail_do_not_fill_the_log(
     messages = [record.getMessage() for record in caplog.records]
     assert 0 < len(messages) <= 20
     assert not any("\n" in message for message in messages)
+
+
+def test_ids_of_containers_do_not_take_all_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drained: list[int] = []
+    go_on = threading.Event()
+
+    def drain(_: Sweeper, leftover: Leftover) -> None:
+        drained.append(leftover.user)
+        if leftover.user > 100_000:
+            go_on.wait(120)
+
+    monkeypatch.setattr(Sweeper, "_drain", drain)
+    sweeper = Sweeper(owner_of=lambda user: 1 if user > 100_000 else user)
+    ids = range(200_000, 200_010)
+    sweeper.sweep(Leftover(Path("/journals"), user) for user in ids)
+    sweeper.sweep([Leftover(Path("/journals"), 2)])
+    try:
+        until(lambda: 2 in drained)
+        assert {*drained} == {200_000, 2}
+    finally:
+        go_on.set()
+    until(lambda: {*drained} == {*ids, 2})
+    sweeper.close()
 
 
 class Endless:
