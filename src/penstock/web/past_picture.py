@@ -45,14 +45,9 @@ def past_picture(
         If the time is empty, too long, or has too many operations.
     """
     _check(begin_s, end_s)
-    archive = ArchiveReader(folder)
-    runs = archive.runs(user=reader.user, since_s=begin_s, until_s=end_s)
-    operations = archive.operations(runs, since_s=begin_s, until_s=end_s)
-    if sum(map(len, operations.values())) > _MOST_OPERATIONS:
-        raise InputError(
-            f"there are more than {_MOST_OPERATIONS} operations in this time",
-            remedy="look at a shorter time",
-        )
+    operations = ArchiveReader(folder).operations_at_most(
+        _MOST_OPERATIONS, begin_s, end_s, reader.user
+    )
     intervals = _Intervals(begin_s, end_s)
     for run, done in operations.items():
         for operation in done:

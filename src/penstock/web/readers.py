@@ -8,7 +8,6 @@ operators: ``operator:NAME``, where NAME is for the log.
 
 from __future__ import annotations
 
-import os
 import pwd
 import re
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from penstock.errors import InputError
+from penstock.live.wire.identity import is_operator
 from penstock.live.wire.messages import ControllerRequest, OnBehalfOf, StatusDocument
 
 __all__ = ["OPERATOR", "OPERATOR_NAME", "Reader", "reader_named", "reader_of_user"]
@@ -62,8 +62,7 @@ OPERATOR: Final = Reader(None, OPERATOR_NAME)
 
 def reader_of_user(user: int) -> Reader:
     """Return the reader with this user id."""
-    is_operator = user in (0, os.geteuid())
-    return Reader(None if is_operator else user, f"user {user}")
+    return Reader(None if is_operator(user) else user, f"user {user}")
 
 
 def reader_named(name: str, where: str = "") -> Reader:

@@ -157,22 +157,15 @@ def _operations_by_storage(
 ) -> list[_Operations]:
     """Return what jobs did on each storage; jobs without operations are left out."""
     archive = ArchiveReader(folder)
-    runs = archive.runs(since_s=begin_s, until_s=end_s)
-    found = archive.operations(runs, since_s=begin_s, until_s=end_s)
+    found = archive.operations_at_most(_MOST_OPERATIONS, begin_s, end_s)
     storages: defaultdict[str, _Operations] = defaultdict(dict)
     for run, operations in found.items():
         whole = [each for each in operations if begin_s <= each.begin_s < end_s]
         if any(each.moved_bytes > 0.0 for each in whole):
             shortened = replace(run, joined_s=max(run.joined_s, begin_s))
             storages[run.storage][shortened] = whole
-    count = sum(len(done) for each in storages.values() for done in each.values())
-    if not count:
+    if not storages:
         raise InputError("no job has ended an operation in this time")
-    if count > _MOST_OPERATIONS:
-        raise InputError(
-            f"there are more than {_MOST_OPERATIONS} operations in this time",
-            remedy="ask for a shorter time",
-        )
     return list(storages.values())
 
 
@@ -211,22 +204,13 @@ def _add_rates(
     """Add the mean rates of jobs in intervals of equal lengths, in simulated time."""
     import numpy as np  # noqa: PLC0415 - an extra
 
-    grants = run.grants
-    if grants is None:
-        return
-    edges = np.linspace(begin_s, end_s, POINTS + 1)
-    for place, key in enumerate(keys):
-        mine = grants.application == place
-        times, steps = grants.time[mine], grants.rate[mine]
-        if not len(times):
-            continue
-        ends = np.append(times[1:], max(float(run.ended[place]), float(times[-1])))
-        moved = np.concatenate(([0.0], np.cumsum(steps * (ends - times))))
-        # What is moved until an instant: a line between two changes of the rate.
-        until = np.interp(edges, np.append(times, ends[-1]), moved)
-        mean = np.diff(until) / np.diff(edges)
-        known = rates.setdefault(key, [0.0] * POINTS)
-        rates[key] = (np.array(known) + mean).tolist()
+    from penstock.analysis.shares import shares_between  # noqa: PLC0415
+
+    shares = shares_between(run, np.linspace(begin_s, end_s, POINTS + 1))
+    means = shares * run.instance.platform.bandwidth
+    for key, mean in zip(keys, means.tolist(), strict=True):
+        known = rates.get(key, [0.0] * POINTS)
+        rates[key] = list(map(sum, zip(known, mean, strict=True)))
 
 
 def _job_rows(yields: dict[str, dict[str, float]]) -> list[dict[str, Any]]:

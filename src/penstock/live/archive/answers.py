@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError, PenstockError
-from penstock.live.archive.reader import ArchivedRun, ArchiveReader
+from penstock.live.archive.reader import MOST_RUNS, ArchivedRun, ArchiveReader
 from penstock.live.control.past import CompletedOperation
 from penstock.live.wire.messages import (
     Delay,
@@ -54,6 +54,12 @@ _MOST_OPERATIONS: Final = 20_000
 #: Operations of other jobs that a report to an operator contains: with the largest
 #: numbers, a report takes less than half of `LARGEST_BYTES`.
 _MOST_OTHERS: Final = 50_000
+#: Operations of other jobs that are looked at for `_delays`, the last ones.
+_MOST_COMPARED: Final = 100_000
+#: Pairs of an operation and another job that are looked at for `_delays`.
+_MOST_PAIRS: Final = 1_000_000
+#: Past names that are compared with one that is not known, the last ones.
+_MOST_NAMES: Final = 1000
 
 
 class ArchiveAnswers:
@@ -90,7 +96,7 @@ class ArchiveAnswers:
         user = None if message.trusted else message.user
         request = message.request
         if isinstance(request, ListPastJobs):
-            runs = self._reader.runs(user=user)[-request.limit :]
+            runs = self._reader.runs(user=user, newest=request.limit)
             jobs = [self._past_job(run) for run in runs]
             return PastJobs(jobs, self._last_shared(runs))
         if isinstance(request, GetJobReport | ExplainJob):
@@ -102,28 +108,36 @@ class ArchiveAnswers:
         """Return the bandwidth that was shared in the last operation; None: unknown."""
         if not runs:
             return None
-        operations = self._reader.operations(runs[-1:])[runs[-1]]
+        operations = self._reader.operations(runs[-1:], newest=1)[runs[-1]]
         return _finite(operations[-1].capacity) if operations else None
 
     def _report(self, name: str, user: int | None) -> JobReport:
         run = self._last_run(name, user)
         end_s = self._wall() if run.left_s is None else run.left_s
-        present = self._reader.runs(since_s=run.joined_s, until_s=end_s)
-        others = [r for r in present if r.storage == run.storage and r != run]
-        operations = self._reader.operations(
-            [run, *others], since_s=run.joined_s, until_s=end_s
-        )
-        own = operations.pop(run)
-        shown = own[-_MOST_OPERATIONS:]
-        note = _note(own, operations, user)
-        visible = {r: o for r, o in operations.items() if user in (None, r.user)}
+        count = self._reader.operation_count([run])
+        own = self._reader.operations([run], newest=_MOST_OPERATIONS)[run]
+        others = self._others(run, end_s)
+        note = _note(count, others, user)
+        visible = {r: o for r, o in others.items() if user in (None, r.user)}
         return JobReport(
             self._past_job(run),
-            [_reported(operation) for operation in shown],
-            _delays(shown, operations, user),
+            [_reported(operation) for operation in own],
+            _delays(_comparable(own, others), others, user),
             [] if note else self._with_operations(visible),
-            len(own),
+            count,
             note,
+        )
+
+    def _others(
+        self, run: ArchivedRun, end_s: float
+    ) -> dict[ArchivedRun, list[CompletedOperation]]:
+        """Return what other jobs did on the storage of a run, the last operations."""
+        present = self._reader.runs(
+            since_s=run.joined_s, until_s=end_s, newest=MOST_RUNS
+        )
+        others = [r for r in present if r.storage == run.storage and r != run]
+        return self._reader.operations(
+            others, since_s=run.joined_s, until_s=end_s, newest=_MOST_COMPARED
         )
 
     def _with_operations(
@@ -135,7 +149,7 @@ class ArchiveAnswers:
         ]
 
     def _last_run(self, name: str, user: int | None) -> ArchivedRun:
-        runs = self._reader.runs(user=user, job=name)
+        runs = self._reader.runs(user=user, job=name, newest=1)
         if not runs:
             raise InputError(
                 f"there is no job {name!r}", remedy=self._remedy(name, user)
@@ -148,7 +162,8 @@ class ArchiveAnswers:
             "penstock history lists past jobs, penstock ctl status those that run; "
             "jobs without controlled I/O are not kept"
         )
-        past = (run.name for run in self._reader.runs(user=user))
+        runs = self._reader.runs(user=user, newest=_MOST_NAMES)
+        past = (run.name for run in runs)
         known = dict.fromkeys((*past, *self._running))
         begins = [each for each in known if each.startswith(name)]
         near = begins[-1:] or get_close_matches(name, known, n=1)
@@ -172,14 +187,14 @@ class ArchiveAnswers:
 
 
 def _note(
-    own: Sequence[CompletedOperation],
+    count: int,
     others: Mapping[ArchivedRun, Sequence[CompletedOperation]],
     user: int | None,
 ) -> str:
     """Return why the jobs cannot be simulated by the reader of a report."""
     if user is not None and any(others.values()):
         return "only operators see what other policies would have given"
-    if len(own) > _MOST_OPERATIONS:
+    if count > _MOST_OPERATIONS:
         return f"the job has more than {_MOST_OPERATIONS} operations"
     # A job takes about as much space as an operation.
     if sum(1 + len(operations) for operations in others.values()) > _MOST_OTHERS:
@@ -204,6 +219,22 @@ def _reported(operation: CompletedOperation) -> ReportedOperation:
     )
 
 
+def _comparable(
+    own: Sequence[CompletedOperation],
+    others: Mapping[ArchivedRun, Sequence[CompletedOperation]],
+) -> Sequence[CompletedOperation]:
+    """Return the last operations of a job that `_delays` looks at.
+
+    Of a busy storage, only the last operations of other jobs are known. An operation
+    that began before them is left out: others would be blamed for too little.
+    """
+    begins_s = [each.begin_s for done in others.values() for each in done]
+    known_s = min(begins_s) if len(begins_s) >= _MOST_COMPARED else 0.0
+    active = sum(1 for done in others.values() if done)
+    first = max(len(own) - _MOST_PAIRS // max(active, 1), 0)
+    return [each for each in own[first:] if each.begin_s >= known_s]
+
+
 def _delays(
     own: Sequence[CompletedOperation],
     others: Mapping[ArchivedRun, Sequence[CompletedOperation]],
@@ -212,7 +243,7 @@ def _delays(
     """Return which jobs the lost time is attributed to; see the module."""
     lost_s: defaultdict[str, float] = defaultdict(float)
     moved_bytes: defaultdict[str, float] = defaultdict(float)
-    indexes = [(run, _Index(operations)) for run, operations in others.items()]
+    indexes = [(run, _Index(done)) for run, done in others.items() if done]
     for operation in own:
         moved: defaultdict[str, float] = defaultdict(float)
         for run, index in indexes:

@@ -32,7 +32,13 @@ from penstock.live.archive.tables import (
     open_database,
 )
 
-__all__ = ["day_name", "move_closed_days", "parquet_files", "read_parquet"]
+__all__ = [
+    "count_in_parquet",
+    "day_name",
+    "move_closed_days",
+    "parquet_files",
+    "read_parquet",
+]
 
 _DAY_MS: Final = 86_400_000
 _TABLES: Final = ("operations", "runs")
@@ -53,18 +59,39 @@ def day_name(instant_s: float) -> str:
 
 
 def read_parquet(
-    path: Path, columns: Sequence[str], where: str = ""
+    path: Path,
+    columns: Sequence[str],
+    where: str = "",
+    latest: tuple[str, int] | None = None,
 ) -> list[tuple[Any, ...]]:
-    """Return the rows of a Parquet file; `where` is a condition in SQL."""
+    """Return the rows of a Parquet file.
+
+    Parameters
+    ----------
+    where
+        A condition in SQL.
+    latest
+        A column, and how many rows with the largest values there; None: all rows.
+    """
     import polars as pl  # noqa: PLC0415 - slow to import, rarely needed
 
     frame = pl.scan_parquet(path)
     if where:
         frame = frame.filter(pl.sql_expr(where))
+    if latest is not None:
+        frame = frame.top_k(latest[1], by=latest[0])
     # A file of an older version has no limits; 0 stands for none.
     known = frame.collect_schema().names()
     selected = [pl.col(c) if c in known else pl.lit(0).alias(c) for c in columns]
     return frame.select(selected).collect().rows()
+
+
+def count_in_parquet(path: Path, where: str) -> list[tuple[int, int]]:
+    """Return runs with rows in a Parquet file, and the number of their rows."""
+    import polars as pl  # noqa: PLC0415 - as above
+
+    frame = pl.scan_parquet(path).filter(pl.sql_expr(where))
+    return frame.group_by("run").len().collect().rows()
 
 
 def move_closed_days(

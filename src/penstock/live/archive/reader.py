@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from heapq import nlargest
 from math import inf
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import InputError
-from penstock.live.archive.parquet import day_name, parquet_files, read_parquet
+from penstock.live.archive.parquet import (
+    count_in_parquet,
+    day_name,
+    parquet_files,
+    read_parquet,
+)
 from penstock.live.archive.tables import (
     DATABASE,
     OPERATION_COLUMNS,
@@ -24,11 +31,16 @@ from penstock.live.archive.tables import (
 )
 from penstock.live.control.past import CompletedOperation, JobRun
 
-__all__ = ["ArchiveReader", "ArchivedRun"]
+__all__ = ["MOST_RUNS", "ArchiveReader", "ArchivedRun"]
+
+#: Most runs whose operations one question is about: SQLite refuses longer conditions.
+MOST_RUNS: Final = 50_000
 
 _LOCK_S: Final = 2.0
 _MS: Final = 1e3
 _US: Final = 1e6
+#: Column, and how many rows with the largest values there; None: all rows.
+_Latest = tuple[str, int] | None
 
 
 class ArchivedRun(JobRun, frozen=True, kw_only=True):
@@ -59,6 +71,7 @@ class ArchiveReader:
         job: str | None = None,
         since_s: float = 0.0,
         until_s: float = inf,
+        newest: int | None = None,
     ) -> list[ArchivedRun]:
         """Return the runs that were there between two instants, oldest first.
 
@@ -68,20 +81,24 @@ class ArchiveReader:
             Only runs of this user; None: of all users.
         job
             Only runs of jobs with this name or key.
+        newest
+            Only so many runs, those that joined last; None: all.
         """
         where = _run_condition(user, job, since_s, until_s)
+        latest = None if newest is None else ("joined_ms", newest)
         found: dict[tuple[str, float], ArchivedRun] = {}
         # A run may be moved from SQLite to Parquet meanwhile: it is then in both.
-        for row in self._sqlite_rows("runs", RUN_COLUMNS, where):
+        for row in self._sqlite_rows("runs", RUN_COLUMNS, where, latest):
             run = _run("", row)
             found[run.job_key, run.joined_s] = run
         for day, path in parquet_files(self.folder, "runs"):
             # The runs in this file left on this day.
             if day >= day_name(since_s):
-                for row in _parquet_rows(path, RUN_COLUMNS, where):
+                for row in _parquet_rows(path, RUN_COLUMNS, where, latest):
                     run = _run(day, row)
                     found.setdefault((run.job_key, run.joined_s), run)
-        return sorted(found.values(), key=lambda run: (run.joined_s, run.job_key))
+        runs = sorted(found.values(), key=lambda run: (run.joined_s, run.job_key))
+        return runs if newest is None else runs[max(len(runs) - newest, 0) :]
 
     def operations(
         self,
@@ -89,59 +106,110 @@ class ArchiveReader:
         *,
         since_s: float = 0.0,
         until_s: float = inf,
+        newest: int | None = None,
     ) -> dict[ArchivedRun, list[CompletedOperation]]:
-        """Return the operations of runs between two instants, by their begin."""
+        """Return the operations of runs between two instants, by their begin.
+
+        Parameters
+        ----------
+        newest
+            Only so many operations of all runs, those that began last; None: all.
+        """
+        latest = None if newest is None else ("begin_ms", newest)
+        pairs: list[tuple[CompletedOperation, ArchivedRun]] = []
+        for numbered, rows in self._operation_rows(
+            runs, OPERATION_COLUMNS, (since_s, until_s), latest
+        ):
+            pairs += [(_operation(row), numbered[row[0]]) for row in rows]
+            if newest is not None and len(pairs) > newest:
+                # Each file has its own newest ones.
+                pairs = nlargest(newest, pairs, key=itemgetter(0))
         found: dict[ArchivedRun, list[CompletedOperation]] = {run: [] for run in runs}
-        time_condition = _time_condition(
-            "begin_ms", "begin_ms + length_us / 1000", since_s, until_s
-        )
-        files: defaultdict[str, dict[int, ArchivedRun]] = defaultdict(dict)
-        for run in runs:
-            files[run.file][run.number] = run
-        live = files.pop("", {})
-        self._add_operations(found, "", live, time_condition)
-        for number, run in live.items():
-            # A run may have been moved to Parquet after it was found.
-            if not found[run] and run.left_s is not None:
-                files[day_name(run.left_s)].setdefault(number, run)
-        for day, numbered in sorted(files.items()):
-            self._add_operations(found, day, numbered, time_condition)
+        for operation, run in pairs:
+            found[run].append(operation)
         for operations in found.values():
             operations.sort()
         return found
 
-    def _add_operations(
-        self,
-        found: dict[ArchivedRun, list[CompletedOperation]],
-        file: str,
-        runs: Mapping[int, ArchivedRun],
-        time_condition: str,
-    ) -> None:
-        """Add the operations of the numbered runs of one file."""
-        if not runs:
-            return
-        # Only numbers: they need no quotes.
-        where = f"run IN ({','.join(map(str, runs))}) AND {time_condition}"
-        path = self.folder / f"operations-{file}.parquet"
-        rows = (
-            _parquet_rows(path, OPERATION_COLUMNS, where)
-            if file
-            else self._sqlite_rows("operations", OPERATION_COLUMNS, where)
+    def operation_count(
+        self, runs: Sequence[ArchivedRun], *, since_s: float = 0.0, until_s: float = inf
+    ) -> int:
+        """Return the number of operations of runs between two instants."""
+        times_s = since_s, until_s
+        counted = self._operation_rows(runs, None, times_s, None)
+        return sum(row[1] for _, rows in counted for row in rows)
+
+    def operations_at_most(
+        self, most: int, since_s: float, until_s: float, user: int | None = None
+    ) -> dict[ArchivedRun, list[CompletedOperation]]:
+        """Return all operations between two instants, of one user or of all.
+
+        They are counted before they are read: reading takes about 700 bytes of memory
+        for each one.
+
+        Raises
+        ------
+        InputError
+            If there are more than `most` operations, or `MOST_RUNS` jobs.
+        """
+        runs = self.runs(
+            user=user, since_s=since_s, until_s=until_s, newest=MOST_RUNS + 1
         )
-        for row in rows:
-            found[runs[row[0]]].append(_operation(row))
+        _check_number(len(runs), MOST_RUNS, "jobs")
+        count = self.operation_count(runs, since_s=since_s, until_s=until_s)
+        _check_number(count, most, "operations")
+        return self.operations(runs, since_s=since_s, until_s=until_s)
+
+    def _operation_rows(
+        self,
+        runs: Sequence[ArchivedRun],
+        columns: Sequence[str] | None,
+        times_s: tuple[float, float],
+        latest: _Latest,
+    ) -> Iterator[tuple[Mapping[int, ArchivedRun], list[tuple[Any, ...]]]]:
+        """Yield the runs of each file by their numbers, and rows of their operations.
+
+        The first column is the number of the run. Without `columns`, the second one is
+        the number of operations of the run.
+        """
+        files: defaultdict[str, dict[int, ArchivedRun]] = defaultdict(dict)
+        for run in runs:
+            files[run.file][run.number] = run
+        live = files.pop("", {})
+        where = _operation_condition(live, times_s)
+        rows = self._sqlite_rows("operations", columns, where, latest) if live else []
+        yield live, rows
+        with_rows = {row[0] for row in rows}
+        for number, run in live.items():
+            # A run may have been moved to Parquet after it was found.
+            if number not in with_rows and run.left_s is not None:
+                files[day_name(run.left_s)].setdefault(number, run)
+        for day, numbered in sorted(files.items()):
+            where = _operation_condition(numbered, times_s)
+            path = self.folder / f"operations-{day}.parquet"
+            yield numbered, _parquet_rows(path, columns, where, latest)
 
     def _sqlite_rows(
-        self, table: str, columns: Sequence[str], where: str
+        self,
+        table: str,
+        columns: Sequence[str] | None,
+        where: str,
+        latest: _Latest,
     ) -> list[tuple[Any, ...]]:
+        """Return rows of a table; without `columns`, their number for each run."""
         with self._database() as database:
             if database is None:
                 return []
+            if columns is None:
+                query = f"SELECT run, count(*) FROM {table} WHERE {where} GROUP BY run"  # noqa: S608 - constants and quoted text
+                return database.execute(query).fetchall()
             # A file of an older version has no limits; 0 stands for none.
             info = database.execute(f"PRAGMA table_info({table})")
             known = {name for _, name, *_ in info}
             selected = [name if name in known else "0" for name in columns]
             query = f"SELECT {', '.join(selected)} FROM {table} WHERE {where}"  # noqa: S608 - constants and quoted text
+            if latest is not None:
+                query += f" ORDER BY {latest[0]} DESC LIMIT {latest[1]}"
             return database.execute(query).fetchall()
 
     @contextmanager
@@ -168,7 +236,7 @@ class ArchiveReader:
 
 
 def _parquet_rows(
-    path: Path, columns: Sequence[str], where: str
+    path: Path, columns: Sequence[str] | None, where: str, latest: _Latest
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a file; none if it is gone, because it was too old."""
     if not path.exists():
@@ -176,7 +244,9 @@ def _parquet_rows(
     from polars.exceptions import PolarsError  # noqa: PLC0415 - slow to import
 
     try:
-        return read_parquet(path, columns, where)
+        if columns is None:
+            return count_in_parquet(path, where)
+        return read_parquet(path, columns, where, latest)
     except (PolarsError, OSError) as error:
         raise _unreadable(path, error) from None
 
@@ -194,6 +264,22 @@ def _run_condition(
         name = "substr(job, strpos(job, ':') + 1)"
         conditions.append(f"(job = '{text}' OR {name} = '{text}')")
     return " AND ".join(conditions)
+
+
+def _operation_condition(numbers: Iterable[int], times_s: tuple[float, float]) -> str:
+    """Return the condition in SQL: operations of these runs between two instants."""
+    end = "begin_ms + length_us / 1000"
+    # Only numbers: they need no quotes.
+    of_runs = f"run IN ({','.join(map(str, numbers))})"
+    return f"{of_runs} AND {_time_condition('begin_ms', end, *times_s)}"
+
+
+def _check_number(number: int, most: int, noun: str) -> None:
+    if number > most:
+        raise InputError(
+            f"there are more than {most} {noun} in this time",
+            remedy="look at a shorter time",
+        )
 
 
 def _time_condition(begin: str, end: str, since_s: float, until_s: float) -> str:
