@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import InputError
 from penstock.web.peers import (
+    CONNECTION,
     UNIX_HOST,
     TcpAddress,
     is_loopback,
@@ -60,8 +61,8 @@ __all__ = [
 COOKIE: Final = "penstock_session"
 #: How long a login holds (s).
 SESSION_S: Final = 12 * 3600.0
-#: Logins that are remembered; the oldest are forgotten first.
-_MOST_SESSIONS: Final = 1000
+#: Logins with one token that are remembered; the oldest are forgotten first.
+_MOST_SESSIONS: Final = 100
 _SECRET_BYTES: Final = 32
 #: Longest token or cookie that is looked at (characters).
 _LONGEST: Final = 200
@@ -113,11 +114,19 @@ class WriteGuard:
         data = who.encode(errors="replace")
         return hmac.new(self._secret, data, sha256).hexdigest()
 
-    def may_write(self, request: HTTPConnection, reader: Reader) -> bool:
-        """Return True if a program, or a page of this server, sends a request."""
+    def may_write(
+        self, request: HTTPConnection, reader: Reader, *, by_token: bool
+    ) -> bool:
+        """Return True if a program, or a page of this server, sends a request.
+
+        Parameters
+        ----------
+        by_token
+            Whether readers are known by tokens: only then a token is looked at.
+        """
         authorization = request.headers.get("authorization", "")
-        if authorization[: len(_BEARER)].lower() == _BEARER:
-            # No browser sends this by itself: it is a program.
+        if by_token and authorization[: len(_BEARER)].lower() == _BEARER:
+            # No browser sends this by itself: it is a program, with a valid token.
             return True
         sent = request.headers.get(self.HEADER, "").encode(errors="replace")
         expected = self.page_text(request, reader).encode()
@@ -153,7 +162,12 @@ class KernelAccess:
         client, server = request.client, request.scope.get("server")
         if client is None or server is None:
             return None
-        user = self._user_of((client.host, client.port), (server[0], server[1]))
+        # The search takes long on a machine with many connections.
+        known = request.scope.get(CONNECTION, {})
+        user = known.get("user")
+        if user is None:
+            user = self._user_of((client.host, client.port), (server[0], server[1]))
+            known["user"] = user
         if user is None:
             return None
         if user == self._proxy:
@@ -226,11 +240,19 @@ class TokenAccess:
         if self._with_token(token) is None:
             return None
         cookie = secrets.token_urlsafe(_SECRET_BYTES)
-        while len(self._sessions) >= _MOST_SESSIONS:
-            self._sessions.pop(next(iter(self._sessions)))
-        session = _Login(token_digest(token), self._clock() + SESSION_S)
-        self._sessions[_hashed(cookie)] = session
+        digest, now_s = token_digest(token), self._clock()
+        self._forget_old(digest, now_s)
+        self._sessions[_hashed(cookie)] = _Login(digest, now_s + SESSION_S)
         return cookie
+
+    def _forget_old(self, digest: str, now_s: float) -> None:
+        """Make room for a login with a token; other tokens keep their logins."""
+        ended = [key for key, each in self._sessions.items() if each.end_s < now_s]
+        mine = [
+            key for key, each in self._sessions.items() if each.token_digest == digest
+        ]
+        for key in {*ended, *mine[: max(len(mine) + 1 - _MOST_SESSIONS, 0)]}:
+            del self._sessions[key]
 
     def log_out(self, cookie: str) -> None:
         """End the login with this cookie."""

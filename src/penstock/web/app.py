@@ -417,7 +417,8 @@ async def _acts(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
 async def _act(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
     if reader.user is not None:
         return _error(_OPERATORS_ONLY, HTTPStatus.FORBIDDEN)
-    if not dashboard.guard.may_write(request, reader):
+    by_token = dashboard.access.has_login
+    if not dashboard.guard.may_write(request, reader, by_token=by_token):
         return _error(_FOREIGN, HTTPStatus.FORBIDDEN)
     act = decode_act(await _body(request))
     entry = await dashboard.acts.carry_out(act, reader)

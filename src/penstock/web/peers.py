@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
+    "CONNECTION",
     "UNIX_HOST",
     "TcpAddress",
     "is_loopback",
@@ -28,6 +29,8 @@ TcpAddress = tuple[str, int]
 
 #: In place of the host of a client that has connected to a Unix socket.
 UNIX_HOST: Final = "unix"
+#: Key in the scope of a request: what is remembered about its connection, a dict.
+CONNECTION: Final = "penstock.connection"
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 #: Sockets in other states are listed with user 0, although root does not own them.
 _ESTABLISHED: Final = "01"

@@ -19,11 +19,12 @@ from penstock.web.access import (
     WriteGuard,
     is_same_origin,
 )
-from penstock.web.peers import UNIX_HOST
+from penstock.web.peers import CONNECTION, UNIX_HOST
 from penstock.web.readers import OPERATOR, Reader
 from penstock.web.tokens import make_token
 
 STRANGER = 54321
+_KINDS = ("Bearer", "Basic")
 
 
 class FakeHeaders(dict[str, str]):
@@ -94,6 +95,23 @@ def test_a_request_that_came_by_no_network_is_refused() -> None:
     request = request_with(host="localhost")
     request.client = None
     assert kernel_access(0).reader(request) is None
+
+
+def test_the_kernel_is_asked_once_for_a_connection() -> None:
+    users = iter([STRANGER])
+    access = KernelAccess(lambda *_: next(users))
+    request = request_with(host="localhost")
+    request.scope[CONNECTION] = {}
+    assert [access.reader(request) for _ in range(3)] == [Reader(STRANGER)] * 3
+
+
+def test_a_user_who_was_not_found_is_looked_for_again() -> None:
+    users = iter([None, STRANGER])
+    access = KernelAccess(lambda *_: next(users))
+    request = request_with(host="localhost")
+    request.scope[CONNECTION] = {}
+    assert access.reader(request) is None
+    assert access.reader(request) == Reader(STRANGER)
 
 
 def test_a_daemon_of_one_user_shows_others_nothing() -> None:
@@ -243,6 +261,23 @@ def test_the_oldest_logins_are_forgotten_first(
     assert known == [None, OPERATOR, OPERATOR]
 
 
+def test_logins_with_one_token_do_not_end_those_with_another(
+    rig: TokenRig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.web.access._MOST_SESSIONS", 2)
+    cookie = rig.access.log_in(rig.operator) or ""
+    for _ in range(5):
+        rig.access.log_in(rig.stranger)
+    assert rig.access.reader(request_with(cookie)) == OPERATOR
+
+
+def test_logins_that_have_ended_are_forgotten(rig: TokenRig) -> None:
+    rig.access.log_in(rig.operator)
+    rig.now_s = SESSION_S + 1.0
+    rig.access.log_in(rig.stranger)
+    assert len(rig.access._sessions) == 1
+
+
 # --- Foreign pages --------------------------------------------------------------------
 
 
@@ -277,7 +312,8 @@ def test_a_page_of_this_server_may_write(page: tuple[WriteGuard, str]) -> None:
     own = request_with(
         "cookie", host="here", sec_fetch_site="same-origin", x_penstock_page=text
     )
-    assert guard.may_write(own, OPERATOR)
+    assert guard.may_write(own, OPERATOR, by_token=True)
+    assert guard.may_write(own, OPERATOR, by_token=False)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +337,8 @@ def test_other_pages_may_not(
         "sec_fetch_site": "same-origin",
         "x_penstock_page": text,
     }
-    assert not guard.may_write(request_with(**facts | changes), OPERATOR)
+    sent = request_with(**facts | changes)
+    assert not guard.may_write(sent, OPERATOR, by_token=True)
 
 
 def test_the_text_is_of_one_reader_and_one_run(page: tuple[WriteGuard, str]) -> None:
@@ -313,8 +350,11 @@ def test_the_text_is_of_one_reader_and_one_run(page: tuple[WriteGuard, str]) -> 
 
 def test_programs_with_a_token_may_write(page: tuple[WriteGuard, str]) -> None:
     guard, _ = page
-    assert guard.may_write(request_with(authorization="Bearer x"), OPERATOR)
-    assert not guard.may_write(request_with(authorization="Basic x"), OPERATOR)
+    bearer, basic = (request_with(authorization=f"{kind} x") for kind in _KINDS)
+    assert guard.may_write(bearer, OPERATOR, by_token=True)
+    assert not guard.may_write(basic, OPERATOR, by_token=True)
+    # Where the kernel or a proxy names readers, nobody has looked at the token.
+    assert not guard.may_write(bearer, OPERATOR, by_token=False)
 
 
 def test_two_empty_hosts_are_not_the_same() -> None:

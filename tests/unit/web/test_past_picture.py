@@ -53,6 +53,24 @@ def test_users_see_their_own_jobs(tmp_path: Path) -> None:
     assert set(picture["others"]) == {0}
 
 
+def test_operations_are_counted_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MOST_OPERATIONS", 1)
+    monkeypatch.setattr("penstock.live.archive.reader._operation", _must_not_be_read)
+    done = [operation(0.0, 30.0), operation(40.0, 50.0)]
+    record(tmp_path, (run("7:a"), done))
+    with pytest.raises(InputError, match="more than 1 operations in this time"):
+        past_picture(tmp_path, OPERATOR, WALL_S, WALL_S + 100.0)
+    # Jobs of others do not count.
+    picture = past_picture(tmp_path, Reader(8), WALL_S, WALL_S + 100.0)
+    assert picture["series"] == []
+
+
+def _must_not_be_read(row: object) -> None:
+    raise AssertionError(f"{row} was read")
+
+
 def test_what_is_outside_of_the_time_is_left_out(tmp_path: Path) -> None:
     record(tmp_path, (run("7:a"), [operation(10.0, 50.0, moved_bytes=4e9)]))
     picture = past_picture(tmp_path, OPERATOR, WALL_S + 30.0, WALL_S + 40.0)

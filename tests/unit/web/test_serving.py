@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ pytest.importorskip("uvicorn", reason="needs the extra `web`")
 from starlette.types import Receive, Scope, Send
 
 from penstock.web import serving
+from penstock.web.peers import CONNECTION
 from support.waiting import LIMIT_S, until_async
 
 Address = tuple[str, int]
@@ -22,17 +24,30 @@ Address = tuple[str, int]
 _LONG = bytes(1 << 20)
 #: Readers of endless data who are gone.
 _GONE: list[str] = []
+#: Senders of requests whose bodies are read.
+_WAITING: list[str] = []
+#: What was remembered about the connection of each request.
+_FACTS: list[dict[str, Any]] = []
 _GET = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 async def _app(scope: Scope, receive: Receive, send: Send) -> None:
-    """Answer ``/`` with one word, ``/endless`` with data without an end."""
+    """Answer ``/`` with one word, ``/endless`` with data without an end.
+
+    The body of a request to ``/body`` is awaited.
+    """
     if scope["type"] == "lifespan":
         while True:
             kind = (await receive())["type"]
             await send({"type": f"{kind}.complete"})
             if kind == "lifespan.shutdown":
                 return
+    _FACTS.append(scope[CONNECTION])
+    if scope["path"] == "/body":
+        _WAITING.append("sender")
+        while (await receive()).get("more_body"):
+            pass
+        return
     await send({"type": "http.response.start", "status": 200, "headers": []})
     if scope["path"] == "/endless":
         await _send_until_gone(receive, send)
@@ -137,26 +152,90 @@ def test_more_connections_than_allowed_are_closed(
 
     async def act(address: Address) -> None:
         held = [await asyncio.open_connection(*address) for _ in range(3)]
-        reader, writer = await asyncio.open_connection(*address)
-        assert await _until_closed(reader) == b""
-        writer.close()
-        for _, each in held:
-            each.close()
-            await each.wait_closed()
-        answer = b""
-        while not answer:
-            # Until the server has noticed that the others are gone.
-            answer = await _ask_or_nothing(address)
-        assert b"hello" in answer
+        # The server accepts them in the order in which they were opened.
+        assert b"hello" in await _ask(address)
+        assert await _until_closed(held[0][0]) == b""
+        for _, writer in held:
+            writer.close()
 
     with_server(act)
 
 
-async def _ask_or_nothing(address: Address) -> bytes:
-    try:
-        return await _ask(address)
-    except ConnectionError:
-        return b""
+_POST = b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\nhalf"
+
+
+def test_requests_without_their_bodies_keep_nobody_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "_MOST_CONNECTIONS", 3)
+    _WAITING.clear()
+
+    async def act(address: Address) -> None:
+        held = [await asyncio.open_connection(*address) for _ in range(3)]
+        for _, writer in held:
+            writer.write(_POST.replace(b"/ ", b"/body "))
+        await until_async(lambda: len(_WAITING) == 3)
+        assert b"hello" in await _ask(address)
+        for _, writer in held:
+            writer.close()
+
+    with_server(act)
+
+
+def test_the_sender_with_most_connections_loses_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(serving, "_MOST_CONNECTIONS", 3)
+
+    async def act(address: Address) -> None:
+        # The oldest connection is that of another sender.
+        single_reader, single = await asyncio.open_connection(*address)
+        many = [
+            await asyncio.open_connection(*address, local_addr=("127.0.0.2", 0))
+            for _ in range(3)
+        ]
+        assert await _until_closed(many[0][0]) == b""
+        single.write(_GET)
+        assert b"200" in await single_reader.readline()
+        for writer in (single, *(each for _, each in many)):
+            writer.close()
+
+    with_server(act)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        (("unix", 7), ("unix", 8), False),
+        (("10.0.0.1", 7), ("10.0.0.1", 8), True),
+        (("10.0.0.1", 7), ("10.0.0.2", 7), False),
+        (("2001:db8::1", 7), ("2001:db8::2", 7), True),
+        (("2001:db8::1", 7), ("2001:db8:0:1::1", 7), False),
+        (("::ffff:10.0.0.1", 7), ("::ffff:10.0.0.2", 7), False),
+        (("", 0), None, True),
+    ],
+)
+def test_who_is_one_sender(
+    one: Address, other: Address | None, *, is_same: bool
+) -> None:
+    assert (serving._sender(one) == serving._sender(other)) is is_same
+
+
+def test_facts_are_of_one_connection() -> None:
+    _FACTS.clear()
+
+    async def act(address: Address) -> None:
+        reader, writer = await asyncio.open_connection(*address)
+        for _ in range(2):
+            writer.write(_GET)
+            await reader.readuntil(b"0\r\n\r\n")
+        writer.close()
+        await _ask(address)
+        first, second, third = _FACTS
+        assert first is second
+        assert first is not third
+
+    with_server(act)
 
 
 def test_a_head_that_is_too_long_is_refused() -> None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError, PenstockError
+from penstock.live.archive.questions import ArchiveAnswer
 from penstock.live.archive.reader import MOST_RUNS, ArchivedRun, ArchiveReader
 from penstock.live.control.past import CompletedOperation
 from penstock.live.wire.messages import (
@@ -83,9 +84,7 @@ class ArchiveAnswers:
         self._wall = wall
         self._running = running
 
-    def answer(
-        self, message: UserRequest
-    ) -> Refused | TextAnswer | PastJobs | JobReport:
+    def answer(self, message: UserRequest) -> ArchiveAnswer:
         """Return the answer to a request, or the reason why it is refused."""
         try:
             return self._answer(message)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.archive.answers import ArchiveAnswers
+from penstock.live.archive.questions import ArchiveAnswer, ArchiveQueue
 from penstock.live.archive.recorder import ArchiveRecorder
 from penstock.live.daemon.history import History
 from penstock.live.daemon.learnt import LearntBandwidths
@@ -31,10 +32,8 @@ from penstock.live.wire.messages import (
     GetJobReport,
     JobJoined,
     JobLeft,
-    JobReport,
     ListPastJobs,
     Partition,
-    PastJobs,
     Refused,
     SetPolicy,
     StatusDocument,
@@ -103,7 +102,7 @@ class ControlLoop:
         self._task: asyncio.Task[None] | None = None
         self._saver = ThreadPoolExecutor(1, "history")
         self._compiler = ThreadPoolExecutor(1, "compiler")
-        self._archivist = ThreadPoolExecutor(1, "archive")
+        self._questions = ArchiveQueue()
 
     # --- The loop ---------------------------------------------------------------------
 
@@ -270,19 +269,15 @@ class ControlLoop:
             self.archive.folder, running=self.coordinator.job_names(message)
         )
 
-        def read() -> Refused | TextAnswer | PastJobs | JobReport:
+        def read() -> ArchiveAnswer:
             saved.result()
             return answers.answer(message)
 
-        loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(self._archivist, read)
+        done = self._questions.ask(message, read)
         done.add_done_callback(partial(self._send_answer, agent, message.number))
 
     def _send_answer(
-        self,
-        agent: str,
-        number: int,
-        done: asyncio.Future[Refused | TextAnswer | PastJobs | JobReport],
+        self, agent: str, number: int, done: asyncio.Future[ArchiveAnswer]
     ) -> None:
         if done.cancelled():
             return
@@ -366,7 +361,7 @@ class ControlLoop:
             self.save_operations()
         self._saver.shutdown()
         self._compiler.shutdown(wait=False)
-        self._archivist.shutdown(wait=False, cancel_futures=True)
+        self._questions.close()
         if self.partitioner:
             self.partitioner.close()
         if self._history:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.live.archive import answers
+from penstock.live.archive import answers, reader
 from penstock.live.archive.answers import ArchiveAnswers
 from penstock.live.wire.messages import (
     LARGEST_BYTES,
@@ -132,6 +132,45 @@ def test_a_report_is_never_too_large_to_be_sent(
     report = _ask(folder, GetJobReport("busy"), trusted=True)
     assert (len(report.operations), report.operation_count) == (5, 9)
     assert report.note == "the job has more than 5 operations"
+
+
+def test_a_report_reads_only_the_last_operations(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    monkeypatch.setattr(answers, "_MOST_OPERATIONS", 3)
+    monkeypatch.setattr(answers, "_MOST_COMPARED", 4)
+    decode = reader._operation
+    monkeypatch.setattr(
+        reader, "_operation", lambda row: (read.append(row), decode(row))[1]
+    )
+    busy = [operation(t, t + 0.5, lost_s=0.1) for t in range(20)]
+    record(folder, (run("7:x"), busy), (run("8:y"), busy))
+    report = _ask(folder, GetJobReport("x"))
+    assert len(read) == 3 + 4
+    assert report.operation_count == 20
+    assert [o.begin_s - WALL_S for o in report.operations] == [17.0, 18.0, 19.0]
+    # Each of the three operations has lost 0.1 s.
+    assert sum(delay.lost_s for delay in report.delays) == pytest.approx(0.3)
+
+
+def test_lost_time_before_the_known_operations_is_not_attributed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last operation of others, that of c, begins after that of a."""
+    monkeypatch.setattr(answers, "_MOST_COMPARED", 1)
+    assert _ask(folder, GetJobReport("a"), trusted=True).delays == []
+
+
+def test_few_operations_are_compared_with_many_jobs(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_MOST_PAIRS", 4)
+    busy = [operation(t, t + 0.5, lost_s=0.1) for t in range(6, 10)]
+    record(folder, (run("7:x"), busy))
+    # Beside three other jobs, one of four operations is looked at.
+    report = _ask(folder, GetJobReport("x"), trusted=True)
+    assert sum(delay.lost_s for delay in report.delays) == pytest.approx(0.1)
 
 
 def test_the_largest_report_fits_into_a_message() -> None:

@@ -52,6 +52,51 @@ def test_operations_come_in_order_with_all_their_facts(tmp_path: Path) -> None:
     assert second.grants == ((second.begin_s, 5e8),)
 
 
+@pytest.mark.parametrize("moved", [False, True])
+def test_only_the_newest_are_read(tmp_path: Path, *, moved: bool) -> None:
+    record(
+        tmp_path,
+        (run("7:a", joined_s=0.0), [operation(1.0, 2.0), operation(7.0, 8.0)]),
+        (run("7:b", joined_s=1.0), [operation(3.0, 4.0)]),
+        (run("7:c", joined_s=2.0), [operation(5.0, 6.0)]),
+    )
+    if moved:
+        move_closed_days(tmp_path, WALL_S + 1e6)
+    reader = ArchiveReader(tmp_path)
+    assert [r.name for r in reader.runs(newest=2)] == ["b", "c"]
+    assert reader.runs(newest=0) == []
+    runs = a, b, c = reader.runs(newest=9)
+    newest = reader.operations(runs, newest=2)
+    begins_s = [[o.begin_s - WALL_S for o in newest[each]] for each in (a, b, c)]
+    assert begins_s == [[7.0], [], [5.0]]
+    assert reader.operation_count(runs) == 4
+    assert reader.operation_count([a], since_s=WALL_S + 6.0) == 1
+    assert reader.operation_count([]) == 0
+
+
+def test_the_newest_of_several_files(tmp_path: Path) -> None:
+    """Yesterday's operations are in a Parquet file, today's in SQLite."""
+    record(tmp_path, (run("7:a"), [operation(t, t + 1.0) for t in (1.0, 3.0)]))
+    move_closed_days(tmp_path, WALL_S + 1e6)
+    record(tmp_path, (run("7:b"), [operation(t, t + 1.0) for t in (0.0, 2.0)]))
+    reader = ArchiveReader(tmp_path)
+    a, b = reader.runs()
+    assert reader.operation_count([a, b]) == 4
+    newest = reader.operations([a, b], newest=3)
+    assert [o.begin_s - WALL_S for o in newest[a]] == [1.0, 3.0]
+    assert [o.begin_s - WALL_S for o in newest[b]] == [2.0]
+
+
+def test_too_many_jobs_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.live.archive.reader.MOST_RUNS", 1)
+    record(tmp_path, (run("7:a"), []), (run("7:b"), []))
+    reader = ArchiveReader(tmp_path)
+    with pytest.raises(InputError, match="more than 1 jobs in this time"):
+        reader.operations_at_most(9, WALL_S, WALL_S + 1.0)
+
+
 def test_operations_of_some_runs_only(tmp_path: Path) -> None:
     record(tmp_path, (run("7:a"), [operation(1.0, 2.0)]), (run("7:b"), []))
     reader = ArchiveReader(tmp_path)

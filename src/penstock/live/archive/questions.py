@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: MIT
+"""The queue of questions to the archive: one thread reads it, for all users.
+
+Reading can take seconds. So that no user keeps others waiting for long, one user can
+have `_MOST_QUESTIONS` questions in the queue, and a question is dropped if whoever
+asked has gone meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from penstock.live.wire.messages import (
+    JobReport,
+    PastJobs,
+    Refused,
+    TextAnswer,
+    UserRequest,
+)
+
+__all__ = ["ArchiveAnswer", "ArchiveQueue"]
+
+ArchiveAnswer = Refused | TextAnswer | PastJobs | JobReport
+
+#: Questions of one user that wait or are being answered; operators have no bound.
+_MOST_QUESTIONS: Final = 4
+#: How long an agent waits for an answer (s).
+_PATIENCE_S: Final = 4.0
+
+
+class ArchiveQueue:
+    """Answers questions in another thread, one after the other."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._thread = ThreadPoolExecutor(1, "archive")
+        #: User id -> questions in the queue.
+        self._questions: Counter[int] = Counter()
+
+    def ask(
+        self, message: UserRequest, read: Callable[[], ArchiveAnswer]
+    ) -> asyncio.Future[ArchiveAnswer]:
+        """Return the future result of `read`, or a refusal."""
+        loop = asyncio.get_running_loop()
+        if message.trusted:
+            return loop.run_in_executor(self._thread, self._in_time(read))
+        user = message.user
+        if self._questions[user] >= _MOST_QUESTIONS:
+            refused: asyncio.Future[ArchiveAnswer] = loop.create_future()
+            refused.set_result(
+                Refused("your other questions to the archive come first; try again")
+            )
+            return refused
+        self._questions[user] += 1
+        done = loop.run_in_executor(self._thread, self._in_time(read))
+        done.add_done_callback(lambda _: self._forget(user))
+        return done
+
+    def close(self) -> None:
+        """Drop the questions that wait."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _in_time(
+        self, read: Callable[[], ArchiveAnswer]
+    ) -> Callable[[], ArchiveAnswer]:
+        """Return `read`, which is not called if its turn comes too late."""
+        end_s = self._clock() + _PATIENCE_S
+
+        def read_in_time() -> ArchiveAnswer:
+            if self._clock() > end_s:
+                return Refused("the archive is busy; try again later")
+            return read()
+
+        return read_in_time
+
+    def _forget(self, user: int) -> None:
+        self._questions[user] -= 1
+        if not self._questions[user]:
+            del self._questions[user]
