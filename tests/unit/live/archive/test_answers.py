@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from penstock.live.archive import answers, reader
 from penstock.live.archive.answers import ArchiveAnswers
+from penstock.live.control.past import CompletedOperation
 from penstock.live.wire.messages import (
     LARGEST_BYTES,
     ControllerRequest,
@@ -141,9 +143,12 @@ def test_a_report_reads_only_the_last_operations(
     monkeypatch.setattr(answers, "_MOST_OPERATIONS", 3)
     monkeypatch.setattr(answers, "_MOST_COMPARED", 4)
     decode = reader._operation
-    monkeypatch.setattr(
-        reader, "_operation", lambda row: (read.append(row), decode(row))[1]
-    )
+
+    def counted(row: Sequence[Any]) -> CompletedOperation:
+        read.append(row)
+        return decode(row)
+
+    monkeypatch.setattr(reader, "_operation", counted)
     busy = [operation(t, t + 0.5, lost_s=0.1) for t in range(20)]
     record(folder, (run("7:x"), busy), (run("8:y"), busy))
     report = _ask(folder, GetJobReport("x"))
