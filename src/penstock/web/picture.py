@@ -2,8 +2,10 @@
 """The stacked picture of who had which share: the rates of the last hour.
 
 `RecentRates` keeps one point per poll: the instant, the shared bandwidth and the rate
-of every job that moved data. A point of 1,000 jobs takes 12 kB, an hour of them 43 MB.
-Points whose jobs are the same share the tuple of their keys.
+of every job that moved data. A rate is what the job has moved since the poll before,
+divided by the time: so the picture shows what was moved, however unevenly. A point of
+1,000 jobs takes 12 kB, an hour of them 43 MB. Points whose jobs are the same share the
+tuple of their keys.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from penstock.live.wire.messages import StatusDocument
+from penstock.live.wire.messages import JobStatus, StatusDocument
 from penstock.web.readers import Reader
 
 __all__ = ["MOST_POINTS", "MOST_SERIES", "RatePoint", "RecentRates", "picture"]
@@ -49,17 +51,40 @@ class RecentRates:
 
     def __init__(self, kept: int = _KEPT) -> None:
         self._points: deque[RatePoint] = deque(maxlen=kept)
+        #: Job -> bytes that it had moved at the last poll.
+        self._moved: dict[str, float] = {}
 
     def add(self, number: int, time_s: float, status: StatusDocument) -> None:
         """Add the point of a status."""
-        drawing = [line for line in status.jobs if line.drawn_bytes_per_s > 0.0]
-        job_keys = tuple(f"{line.user}:{line.job_name}" for line in drawing)
+        elapsed_s = time_s - self._points[-1].time_s if self._points else 0.0
+        lines = {f"{line.user}:{line.job_name}": line for line in status.jobs}
+        all_rates = {key: self._rate(key, lines[key], elapsed_s) for key in lines}
+        self._moved = {key: line.moved_bytes for key, line in lines.items()}
+        job_keys = tuple(key for key, rate in all_rates.items() if rate > 0.0)
         if self._points and self._points[-1].job_keys == job_keys:
             job_keys = self._points[-1].job_keys
-        rates = array("f", [line.drawn_bytes_per_s for line in drawing])
+        rates = array("f", [all_rates[key] for key in job_keys])
         self._points.append(
             RatePoint(number, time_s, status.bandwidth, job_keys, rates)
         )
+
+    def _rate(self, job_key: str, line: JobStatus, elapsed_s: float) -> float:
+        """Return the rate of a job since the last poll (bytes/s).
+
+        A job that was not there before, or whose counters began again, has the rate
+        that the daemon has measured.
+        """
+        before_bytes = self._moved.get(job_key)
+        if before_bytes is None or elapsed_s <= 0.0 or line.moved_bytes < before_bytes:
+            return line.drawn_bytes_per_s
+        return (line.moved_bytes - before_bytes) / elapsed_s
+
+    def latest_rates(self, reader: Reader) -> dict[str, int]:
+        """Return the last rates of the jobs that a reader may see (bytes/s)."""
+        if not self._points:
+            return {}
+        means = _means([self._points[-1]], reader)
+        return {job_key: round(rate) for job_key, rate in means.items()}
 
     def after(self, number: int) -> list[RatePoint]:
         """Return the points whose number is greater, oldest first."""

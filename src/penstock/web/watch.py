@@ -12,6 +12,7 @@ Events (server-sent) and their data, all JSON:
 |---|---|
 | ``picture`` | `picture` of missed polls; ``reset``: it replaces what was there |
 | ``status`` | the document of ``ctl status --json -``, ``why`` empty, and ``time`` |
+|  | ``rates``: job key -> bytes/s since the poll before, without jobs at 0 |
 | ``mounts`` | ``mounts``: the status of each mount; for operators only |
 | ``silence`` | ``since``: instant of the last answer or null; ``reason`` |
 
@@ -213,7 +214,10 @@ class Watch:
                 document: dict[str, Any] = {"mounts": poll.mounts}
             else:
                 status = reader.part_of(poll.status).document()
-                document = status | {"time": poll.time_s}
+                document = status | {
+                    "time": poll.time_s,
+                    "rates": self._recent.latest_rates(reader),
+                }
             text = event_text(name, document, f"{self._run}-{poll.number}")
             self._texts[name, reader] = text
         return text

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -21,9 +22,15 @@ from support.statuses import job_line, status_of
 def recent(*rates: dict[str, float], kept: int = 100) -> RecentRates:
     """Return points 1, 2, ... with the rates of jobs, by their keys."""
     points = RecentRates(kept)
+    moved: Counter[str] = Counter()
     for number, by_key in enumerate(rates, 1):
+        moved.update(by_key)
         lines = [
-            job_line(key[2:], int(key[0]), drawn_bytes_per_s=rate)
+            job_line(
+                *(key[2:], int(key[0])),
+                drawn_bytes_per_s=rate,
+                moved_bytes=float(moved[key]),
+            )
             for key, rate in by_key.items()
         ]
         points.add(number, 1000.0 + number, status_of(*lines))
@@ -91,3 +98,25 @@ def test_an_unknown_bandwidth_is_null() -> None:
     points.add(1, 5.0, status_of(bandwidth=None))
     text = msgspec.json.encode(picture(points.after(0), OPERATOR))
     assert msgspec.json.decode(text)["bandwidth"] == [None]
+
+
+def _add(points: RecentRates, number: int, moved_bytes: float) -> None:
+    line = job_line(moved_bytes=moved_bytes, drawn_bytes_per_s=3.0)
+    points.add(number, 10.0 * number, status_of(line))
+
+
+def test_rates_are_differences_of_what_was_moved() -> None:
+    points = RecentRates()
+    for number, moved_bytes in enumerate([500.0, 500.0, 700.0], 1):
+        _add(points, number, moved_bytes)
+    # The first point has only the rate that the daemon measured.
+    assert [list(point.rates) for point in points.after(0)] == [[3.0], [], [20.0]]
+    assert points.latest_rates(OPERATOR) == {"7:a": 20}
+    assert points.latest_rates(Reader(8)) == {}
+
+
+def test_counters_that_begin_again_are_no_rate() -> None:
+    points = RecentRates()
+    _add(points, 1, 500.0)
+    _add(points, 2, 40.0)
+    assert points.latest_rates(OPERATOR) == {"7:a": 3}

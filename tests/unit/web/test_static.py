@@ -112,10 +112,8 @@ def test_a_status_follows_a_picture() -> None:
     status = {
         "time": 102.0,
         "bandwidth": 10.0,
-        "jobs": [
-            {"user": 7, "job": "a", "achieved": 5.0},
-            {"user": 7, "job": "idle", "achieved": 0.0},
-        ],
+        "jobs": [{"user": 7, "job": "a", "achieved": 9.0}],
+        "rates": {"7:a": 5.0},
     }
     script = (
         f"samples.addStatus({json.dumps(status)}, new Set());"
@@ -129,8 +127,8 @@ def test_a_status_follows_a_picture() -> None:
 
 
 def test_small_jobs_of_a_status_are_added_up() -> None:
-    jobs = [{"user": 7, "job": f"{n:02}", "achieved": 100 - n} for n in range(20)]
-    status = {"time": 102.0, "bandwidth": None, "jobs": jobs}
+    rates = {f"7:{n:02}": 100 - n for n in range(20)}
+    status = {"time": 102.0, "bandwidth": None, "rates": rates}
     script = (
         f"samples.addStatus({json.dumps(status)}, new Set(['7:19']));"
         "const point = samples.points.at(-1);"
@@ -142,7 +140,7 @@ def test_small_jobs_of_a_status_are_added_up() -> None:
 
 
 def test_nothing_is_drawn_over_a_gap() -> None:
-    status = {"time": 200.0, "bandwidth": 10.0, "jobs": []}
+    status = {"time": 200.0, "bandwidth": 10.0, "rates": {}}
     script = (
         f"samples.addStatus({json.dumps(status)}, new Set());"
         "const drawn = samples.between(100, 300);"
@@ -152,7 +150,7 @@ def test_nothing_is_drawn_over_a_gap() -> None:
 
 
 def test_an_hour_is_kept() -> None:
-    status = {"time": 3700.5, "bandwidth": 10.0, "jobs": []}
+    status = {"time": 3700.5, "bandwidth": 10.0, "rates": {}}
     script = (
         f"samples.addStatus({json.dumps(status)}, new Set());"
         "return [samples.oldest, samples.newest];"

@@ -24,7 +24,7 @@ from penstock.live.control.controller import Controller
 from penstock.live.control.jobs import JobHistory
 from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.output import CoordinatorOutput
-from penstock.live.control.past import DRY_RUN, JobRun
+from penstock.live.control.past import DRY_RUN
 from penstock.live.control.phases import PastOperation, PhaseDetector
 from penstock.live.control.records import (
     AgentRecord,
@@ -170,6 +170,7 @@ class Coordinator:
             job.counters[agent] = JobCounters(
                 job.key, 0, 0.0, 0.0, waiting=False, idle_s=inf
             )
+            job.unread_agents.add(agent)
             self._agents[agent].job_keys.add(job.key)
         self._update_nodes(job, now)
         self._stale.add(job.key)
@@ -225,6 +226,7 @@ class Coordinator:
         if job is None or agent not in job.counters:
             return
         counters = job.counters.pop(agent)
+        job.unread_agents.discard(agent)
         job.moved_elsewhere_bytes += counters.moved_bytes
         job.held_up_elsewhere_s += counters.held_up_s
         job.forget_sent(agent)
@@ -255,7 +257,7 @@ class Coordinator:
             job = self._jobs.get(counters.job_key)
             if job is None or agent not in job.counters:
                 continue
-            job.counters[agent] = counters
+            job.read(agent, counters)
             job.count_processes()
             job.measure_draw(now)
             job.storage.read(job.key, job.usage, now)
@@ -560,14 +562,21 @@ class Coordinator:
         """Return the history of every job, by key, to be saved."""
         return {key: job.history(now) for key, job in self._jobs.items()}
 
-    def runs(self, now: float) -> list[JobRun]:
-        """Return the jobs that had an operation, as if they left now."""
+    def stop(self, now: float) -> CoordinatorOutput:
+        """End all operations and return what is to be archived of all jobs.
+
+        Their programs may go on; another controller then begins new runs of them.
+        """
         output = CoordinatorOutput()
-        jobs = self._jobs.values()
-        output.left_runs = [job.run(now, left=True) for job in jobs if job.has_operated]
+        jobs = [job for job in self._jobs.values() if job.has_operated]
+        for job in jobs:
+            if job.controlled.is_active:
+                self._operations.end(job, now)
+        _, output.completed = self._operations.take_ended()
+        output.left_runs = [job.run(now, left=True) for job in jobs]
         if self.agent_config.mode == DRY_RUN:
             output.mark_dry_run()
-        return output.left_runs
+        return output
 
     def suggest(self, agent: str, storage: str, bandwidth: float) -> None:
         """Begin to learn with a bandwidth that was measured for writes."""

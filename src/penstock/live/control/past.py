@@ -36,6 +36,7 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     lost_s: float
     """Time lost since it joined."""
     moved_bytes: float
+    """Volume moved since it joined."""
     cap: float
     """Most that it could draw; infinite if it had no limit."""
     policy: str

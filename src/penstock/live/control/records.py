@@ -82,6 +82,10 @@ class JobRecord:
     """Agent -> partition last sent to it."""
     busy_agents: list[str] = field(default_factory=list)
     """Agents on whose nodes the operation goes on."""
+    unread_agents: set[str] = field(default_factory=set)
+    """Agents that have not reported the job yet."""
+    moved_before_bytes: float = 0.0
+    """Volume in the first reports of agents: moved before the job was registered."""
     moved_elsewhere_bytes: float = 0.0
     """Volume moved on nodes that the job has left."""
     held_up_elsewhere_s: float = 0.0
@@ -126,6 +130,8 @@ class JobRecord:
     draw: float = 0.0
     """Rate that the job draws, measured over `DRAW_S` or more."""
     _draw_base_bytes: float = 0.0
+    read_s: float = -inf
+    """When its last report arrived."""
     moved_s: float = -inf
     """When the operation began, or the last report that showed new bytes."""
     _seen_bytes: float = 0.0
@@ -158,7 +164,7 @@ class JobRecord:
 
     @property
     def moved_bytes(self) -> float:
-        """Volume moved on all nodes since it was registered."""
+        """Volume moved on all nodes since it began, also under other controllers."""
         here = sum(counters.moved_bytes for counters in self.counters.values())
         return self.moved_elsewhere_bytes + here
 
@@ -182,6 +188,19 @@ class JobRecord:
     def is_unbacked(self) -> bool:
         """True if its processes claim bytes that the kernel has not counted."""
         return any(counters.unbacked for counters in self.counters.values())
+
+    def read(self, agent: str, counters: JobCounters) -> None:
+        """Take the counters of an agent.
+
+        The first ones are the zero point: after a restart of the controller, they hold
+        what the job did before.
+        """
+        self.counters[agent] = counters
+        if agent in self.unread_agents:
+            self.unread_agents.remove(agent)
+            self.moved_before_bytes += counters.moved_bytes
+            self._draw_base_bytes += counters.moved_bytes
+            self._seen_bytes += counters.moved_bytes
 
     def add_unsent(self, agent: str, rate: float, grants: dict[str, Grants]) -> None:
         """Add to the grants of an agent what has changed since the last ones."""
@@ -214,6 +233,11 @@ class JobRecord:
         return min(
             (counters.idle_s for counters in self.counters.values()), default=inf
         )
+
+    def is_drawing(self, now: float) -> bool:
+        """Return True if `draw` holds now: a job that computes is not reported."""
+        idle_s = now - self.read_s + self.idle_s
+        return self.controlled.is_active or idle_s < DRAW_S
 
     @property
     def quiet_s(self) -> float:
@@ -394,7 +418,7 @@ class JobRecord:
             joined_s=self.joined_s,
             left_s=now if left else None,
             lost_s=self._lost_since_joining_s(now),
-            moved_bytes=self.moved_bytes,
+            moved_bytes=self.moved_bytes - self.moved_before_bytes,
             cap=controlled.bandwidth,
             policy=controller.policy,
             limit=self.lowest_limit,
@@ -431,7 +455,8 @@ class JobRecord:
         return in_call and 0.0 < silent_s < _LARGE_CALL_S
 
     def measure_draw(self, now: float) -> None:
-        """Update `draw` if the interval of measurement is over."""
+        """Update `draw` after a report, if the interval of measurement is over."""
+        self.read_s = now
         moved_bytes = self.moved_bytes
         if moved_bytes != self._seen_bytes:
             self._seen_bytes, self.moved_s = moved_bytes, now

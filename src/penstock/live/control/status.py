@@ -233,8 +233,7 @@ class StatusView:
         job, now = record.controlled, self.now
         grant = job.alone if record.is_free else job.grant
         counters = record.counters.values()
-        is_drawing = job.is_active or record.idle_s < DRAW_S
-        drawn_bytes_per_s = record.draw if is_drawing else 0.0
+        drawn_bytes_per_s = record.draw if record.is_drawing(now) else 0.0
         return JobStatus(
             job_name=record.name,
             user=record.user,

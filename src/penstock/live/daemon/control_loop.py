@@ -357,7 +357,9 @@ class ControlLoop:
             self._task.cancel()
         self.save()
         if self.archive:
-            self._left_runs += self.coordinator.runs(time.monotonic())
+            output = self.coordinator.stop(time.monotonic())
+            self._completed += output.completed
+            self._left_runs += output.left_runs
             self.save_operations()
         self._saver.shutdown()
         self._compiler.shutdown(wait=False)

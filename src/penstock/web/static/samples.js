@@ -89,14 +89,13 @@ export class Samples {
 
   // Take a status; jobs that are drawn now are kept one by one.
   addStatus(status, drawnKeys) {
-    const drawing = status.jobs.filter((line) => line.achieved > 0);
-    drawing.sort((one, other) => other.achieved - one.achieved);
+    const moving = Object.entries(status.rates);
+    moving.sort(([, one], [, other]) => other - one);
     const rates = new Map();
     let others = 0;
-    drawing.forEach((line, place) => {
-      const key = `${line.user}:${line.job}`;
-      if (place < MOST || drawnKeys.has(key)) rates.set(key, line.achieved);
-      else others += line.achieved;
+    moving.forEach(([key, rate], place) => {
+      if (place < MOST || drawnKeys.has(key)) rates.set(key, rate);
+      else others += rate;
     });
     this.push({ time: status.time, bandwidth: status.bandwidth, rates, others,
       holds: HOLDS_S });

@@ -62,7 +62,7 @@ def test_the_run_of_a_job_counts_the_loss_of_the_operation_under_way(
 ) -> None:
     _share_for_a_second(site)
     site.report("n", "0:b", 25.0, held_up_s=0.5)
-    runs = {run.job_key: run for run in site.coordinator.runs(site.now)}
+    runs = {run.job_key: run for run in site.coordinator.stop(site.now).left_runs}
     assert runs["0:b"].lost_s == pytest.approx(0.25)
 
 
@@ -170,7 +170,7 @@ def test_a_job_without_an_operation_is_not_archived(
     """A program that control did not see has no yield."""
     site.now = 3.0
     site.part("n", "0:a")
-    assert site.coordinator.runs(3.0) == []
+    assert site.coordinator.stop(3.0).left_runs == []
     assert archive.left == []
 
 
@@ -204,7 +204,7 @@ def test_the_lowest_limit_is_archived(site: Site, archive: _Archive) -> None:
 def test_all_jobs_leave_when_the_controller_ends(site: Site) -> None:
     _share_for_a_second(site)
     site.now = 4.0
-    runs = site.coordinator.runs(4.0)
+    runs = site.coordinator.stop(4.0).left_runs
     assert [(run.job_key, run.left_s) for run in runs] == [("0:a", 4.0), ("0:b", 4.0)]
     assert runs[0].cap == inf
 
@@ -216,4 +216,64 @@ def test_a_dry_run_is_archived_as_such(site: Site, archive: _Archive) -> None:
     ((seen, done), *_) = archive.completed
     assert (seen.policy, done.policy) == ("dry-run", "dry-run")
     assert archive.left[0].policy == "dry-run"
-    assert {run.policy for run in site.coordinator.runs(site.now)} == {"dry-run"}
+    assert {run.policy for run in site.coordinator.stop(site.now).left_runs} == {
+        "dry-run"
+    }
+
+
+def test_operations_under_way_are_archived_when_the_controller_ends(site: Site) -> None:
+    _share_for_a_second(site)
+    site.report("n", "0:b", 25.0, held_up_s=0.5)
+    stopped = site.coordinator.stop(2.0)
+    ((run, done),) = stopped.completed
+    assert (run.job_key, done.begin_s, done.end_s) == ("0:b", 1.0, 2.0)
+    assert done.moved_bytes == 20.0
+    lost = {run.job_key: run.lost_s for run in stopped.left_runs}
+    assert lost["0:b"] == pytest.approx(done.lost_s)
+
+
+def test_bytes_from_before_a_restart_are_not_counted_again() -> None:
+    """A job goes on while another controller starts: its counters are not at 0."""
+    site = Site()
+    site.now = 5.0
+    site.agent("n")
+    site.join("n", "0:a")
+    site.report("n", "0:a", 839.0, operations_begun=3)
+    site.now = 6.0
+    site.report("n", "0:a", 859.0, operations_begun=3)
+    (line,) = site.ask(GetStatus()).jobs
+    assert (line.moved_bytes, line.drawn_bytes_per_s) == (859.0, 20.0)
+    (run,) = site.coordinator.stop(6.0).left_runs
+    assert run.moved_bytes == 20.0
+
+
+def test_a_node_that_comes_back_is_not_counted_twice(archive: _Archive) -> None:
+    site = Site()
+    archive.watch(site)
+    for agent in ("n", "m"):
+        site.agent(agent)
+        site.join(agent, "0:a")
+        site.report(agent, "0:a", 0.0)
+    site.report("m", "0:a", 40.0)
+    site.part("m", "0:a")
+    site.join("m", "0:a")
+    site.report("m", "0:a", 40.0)
+    site.report("m", "0:a", 45.0)
+    site.part("m", "0:a")
+    site.part("n", "0:a")
+    (run,) = archive.left
+    assert run.moved_bytes == 45.0
+
+
+def test_a_job_that_computes_draws_nothing(site: Site) -> None:
+    """Its agent does not report it any more: the last report does not hold for ever."""
+    site.report("n", "0:a", 0.0)
+    site.now = 1.0
+    site.report("n", "0:a", 50.0)
+    (drawing, _) = site.ask(GetStatus()).jobs
+    site.now = 1.2
+    site.report("n", "0:a", 50.0, idle_s=0.2)
+    site.now = 2.0
+    (computing, _) = site.ask(GetStatus()).jobs
+    assert (drawing.active, drawing.drawn_bytes_per_s) == (True, 50.0)
+    assert (computing.active, computing.drawn_bytes_per_s) == (False, 0.0)

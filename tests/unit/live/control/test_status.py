@@ -120,7 +120,7 @@ def test_a_line_without_and_with_an_operation() -> None:
 def test_a_job_that_is_held_up_demands_its_cap() -> None:
     controller = controller_with("fair-share", "7:a")
     seen = view(controller)
-    seen.jobs["7:a"].draw = 30.0
+    seen.jobs["7:a"].draw, seen.jobs["7:a"].read_s = 30.0, 5.0
     seen.jobs["7:a"].counters["n"] = JobCounters("7:a", 1, 9.0, 0.0, True, 0.0)
     (line,) = seen.lines()
     assert (line.waiting, line.demanded, line.drawn_bytes_per_s) == (True, B, 30.0)

@@ -32,6 +32,8 @@ def status() -> StatusDocument:
     coordinator = Coordinator(Controller("fcfs", 100.0, compiled=False), config)
     coordinator.receive("n", AgentHello([]), 0.0)
     coordinator.receive("n", JobJoined("7:a", 7, "7", 0, 0.0), 0.0)
+    zero = JobCounters("7:a", 0, 0.0, 0.0, waiting=False, idle_s=9.0)
+    coordinator.receive("n", CounterReport([zero], 1), 0.0)
     counts = JobCounters(
         "7:a", 1, 60.0, 2.5, waiting=True, idle_s=0.0, uncontrolled_bytes=9.0
     )
