@@ -26,6 +26,7 @@ from penstock.live.node.shared_file import (
     wait_for_any,
     wake,
 )
+from penstock.live.wire.subordinates import owner_of
 
 __all__ = ["Bells"]
 
@@ -47,16 +48,22 @@ class Bells:
         Folder of the pages and bells.
     on_ring
         Called in a thread with a bell and the slots that have moved.
+    owner_of
+        Returns the user whose budget a user id has; see `subordinates`.
     """
 
     def __init__(
-        self, folder: Path, on_ring: Callable[[Bell, list[int]], None]
+        self,
+        folder: Path,
+        on_ring: Callable[[Bell, list[int]], None],
+        owner_of: Callable[[int], int] = owner_of,
     ) -> None:
         self._folder = folder
+        self._owner_of = owner_of
         self._on_ring = on_ring
         self._bells: dict[int, Bell] = {}
-        #: User -> budget for posts. It outlives the bell: a user whose last job leaves
-        #: does not get a full one.
+        #: Owner of user ids -> budget for posts. It outlives the bells: a user whose
+        #: last job leaves does not get a full one.
         self._posts: dict[int, TokenBucket] = {}
         self._threads: list[_BellThread] = []
 
@@ -69,13 +76,14 @@ class Bells:
     def _open(self, user: int, group: int) -> Bell:
         bell = Bell.get(self._folder, user, group)
         now_s = time.monotonic()
+        owners = {self._owner_of(each) for each in self._bells}
         self._posts = {
-            each: bucket
-            for each, bucket in self._posts.items()
-            if each in self._bells or not bucket.is_full(now_s)
+            owner: bucket
+            for owner, bucket in self._posts.items()
+            if owner in owners or not bucket.is_full(now_s)
         }
         if bell.posts:
-            bell.posts = self._posts.setdefault(user, bell.posts)
+            bell.posts = self._posts.setdefault(self._owner_of(user), bell.posts)
         if not any(thread.add(bell) for thread in self._threads):
             self._threads.append(_BellThread(bell, self._on_ring))
         return bell

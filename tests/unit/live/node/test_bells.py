@@ -172,6 +172,17 @@ def test_a_bell_that_cannot_be_replaced_is_a_problem_and_no_error(
     assert bells.renew(3.0) == []
 
 
+@needs_root
+def test_ids_of_containers_share_the_budget_for_posts(tmp_path: Path) -> None:
+    bells = Bells(tmp_path, lambda *_: None, lambda user: min(user, 70_000))
+    container, other, stranger = (bells.get(n, GROUP) for n in (70_001, 70_002, 69_999))
+    container.charge(time.monotonic(), 100_000)
+    assert other.pause_s(time.monotonic()) > 0.0
+    assert stranger.pause_s(time.monotonic()) == 0.0
+    bells.close()
+    until(lambda: not threads())
+
+
 def test_a_user_whose_last_job_leaves_keeps_the_debt_of_posts(
     bells: Bells, monkeypatch: pytest.MonkeyPatch
 ) -> None:
