@@ -115,8 +115,13 @@ class ArchiveAnswers:
         end_s = self._wall() if run.left_s is None else run.left_s
         count = self._reader.operation_count([run])
         own = self._reader.operations([run], newest=_MOST_OPERATIONS)[run]
-        others = self._others(run, end_s)
+        present = self._reader.runs(
+            since_s=run.joined_s, until_s=end_s, newest=MOST_RUNS
+        )
+        others = self._others(run, present, end_s)
         note = _note(count, others, user)
+        if not note and len(present) >= MOST_RUNS:
+            note = f"more than {MOST_RUNS} jobs ran at that time"
         visible = {r: o for r, o in others.items() if user in (None, r.user)}
         return JobReport(
             self._past_job(run),
@@ -128,12 +133,9 @@ class ArchiveAnswers:
         )
 
     def _others(
-        self, run: ArchivedRun, end_s: float
+        self, run: ArchivedRun, present: Sequence[ArchivedRun], end_s: float
     ) -> dict[ArchivedRun, list[CompletedOperation]]:
         """Return what other jobs did on the storage of a run, the last operations."""
-        present = self._reader.runs(
-            since_s=run.joined_s, until_s=end_s, newest=MOST_RUNS
-        )
         others = [r for r in present if r.storage == run.storage and r != run]
         return self._reader.operations(
             others, since_s=run.joined_s, until_s=end_s, newest=_MOST_COMPARED

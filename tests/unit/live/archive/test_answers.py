@@ -167,6 +167,15 @@ def test_lost_time_before_the_known_operations_is_not_attributed(
     assert _ask(folder, GetJobReport("a"), trusted=True).delays == []
 
 
+def test_nothing_is_simulated_if_some_jobs_are_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "MOST_RUNS", 2)
+    report = _ask(folder, GetJobReport("a"), trusted=True)
+    assert report.others == []
+    assert report.note == "more than 2 jobs ran at that time"
+
+
 def test_few_operations_are_compared_with_many_jobs(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
