@@ -52,6 +52,7 @@ from penstock.live.wire.messages import (
     StatusDocument,
 )
 from penstock.live.wire.places import Places
+from penstock.policies import POLICIES, installed_policies
 from penstock.web.access import (
     COOKIE,
     SESSION_S,
@@ -282,8 +283,15 @@ async def _reader(dashboard: Dashboard, reader: Reader, request: Request) -> Res
             "operator": reader.user is None,
             "login": dashboard.access.has_login,
             "page": dashboard.guard.page_text(request, reader),
+            "policies": [] if reader.user is not None else _policy_names(),
         }
     )
+
+
+@cache
+def _policy_names() -> list[str]:
+    """Return the names of the policies of penstock and of installed packages."""
+    return sorted({*POLICIES, *installed_policies()})
 
 
 async def _status(dashboard: Dashboard, reader: Reader, _: Request) -> Response:

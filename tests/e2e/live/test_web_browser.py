@@ -139,13 +139,13 @@ def test_an_operator_changes_the_policy_and_undoes_it(
     policy = page.locator('form[data-act="policy"]')
     policy.get_by_label("Policy").fill("fcfs")
     policy.get_by_role("button", name="Change ...").click()
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Cancel").click()
     assert daemon.status()["policy"] == "fair-share"
     policy.get_by_role("button", name="Change ...").click()
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Change", exact=True).click()
     expect(page.locator("#control")).to_contain_text("policy fcfs")
     page.get_by_role("button", name="back to policy fair-share").click()
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Change", exact=True).click()
     expect(page.locator("#control")).to_contain_text("policy fair-share")
     assert "on the web page:" in daemon.log
 
@@ -154,8 +154,8 @@ def test_a_wrong_policy_is_refused_in_words(page: Page) -> None:
     policy = page.locator('form[data-act="policy"]')
     policy.get_by_label("Policy").fill("fcsf")
     policy.get_by_role("button", name="Change ...").click()
-    page.get_by_role("button", name="Change it").click()
-    expect(page.locator("#act-answer")).to_contain_text("did you mean 'fcfs'?")
+    expect(page.locator("#act-answer")).to_contain_text("There is no policy 'fcsf'.")
+    expect(page.get_by_role("dialog")).to_be_hidden()
 
 
 def test_before_a_change_of_policy_the_last_hour_is_simulated(
@@ -174,7 +174,7 @@ def test_before_a_change_of_policy_the_last_hour_is_simulated(
         ["What was", "Simulated under fcfs"]
     )
     expect(answer.locator("tbody th")).to_contain_text(["ended"])
-    page.get_by_role("button", name="Keep it").click()
+    page.get_by_role("button", name="Cancel").click()
     assert daemon.status()["policy"] == "fair-share"
 
 
@@ -233,6 +233,11 @@ def test_a_job_is_explained(page: Page) -> None:
     page.get_by_role("button", name="climate").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("climate may draw 4 MB/s")
+    expect(dialog).to_contain_text("No operation has ended yet.")
+    # The dialog follows its job.
+    moved = dialog.locator("dd").nth(1)
+    before = moved.inner_text()
+    expect(moved).not_to_have_text(before)
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
 
@@ -270,7 +275,6 @@ def test_rows_keep_the_focus(page: Page) -> None:
 
 def test_sorting_and_looking_for_names(page: Page) -> None:
     names = page.locator("#jobs tbody th")
-    page.locator("#jobs thead").get_by_role("button", name="job").click()
     expect(names).to_have_text(["climate", "genome"])
     page.locator("#jobs thead").get_by_role("button", name="job").click()
     expect(names).to_have_text(["genome", "climate"])
@@ -283,6 +287,14 @@ def test_a_narrow_screen_does_not_scroll_sideways(page: Page) -> None:
     expect(page.locator("#legend")).to_contain_text("climate")
     width = "document.documentElement.scrollWidth"
     until(lambda: page.evaluate(width) <= 400)
+    load = page.locator("#storages tbody td:last-child")
+    for cell in (page.locator("#jobs tbody tr:first-child td:nth-child(8)"), load):
+        box = cell.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= 400
+    button = page.locator('form[data-act="policy"]').bounding_box()
+    assert button is not None
+    assert button["height"] < 80
 
 
 def test_dark_and_light(page: Page) -> None:
@@ -293,6 +305,19 @@ def test_dark_and_light(page: Page) -> None:
         background = "getComputedStyle(document.body).backgroundColor"
         colours.append((page.evaluate(background), shape.get_attribute("fill")))
     assert colours[0][0] != colours[1][0]
+
+
+def test_a_dry_run_says_how_long_jobs_would_wait(
+    page: Page, daemon: PageDaemon
+) -> None:
+    heads = page.locator("#jobs thead")
+    expect(heads).to_contain_text("held up")
+    daemon.ctl("dry-run")
+    try:
+        expect(heads).to_contain_text("would wait")
+    finally:
+        daemon.ctl("on")
+    expect(heads).to_contain_text("held up")
 
 
 def test_the_page_says_since_when_it_has_no_news(

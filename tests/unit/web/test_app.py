@@ -274,6 +274,7 @@ def test_only_a_few_pictures_at_a_time(site: Site, tmp_path: Path) -> None:
 def test_who_reads(site: Site, other_site: Site) -> None:
     reader = site.client.get("/api/reader").json()
     assert len(reader.pop("page")) == 64
+    assert {"fair-share", "fcfs"} <= set(reader.pop("policies"))
     assert reader == {"penstock": 1, "user": None, "operator": True, "login": False}
     assert other_site.client.get("/api/reader").json()["user"] == STRANGER
 

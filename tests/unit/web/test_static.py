@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import penstock
-from penstock.units import format_bandwidth, format_volume
+from penstock.units import format_bandwidth, format_instant, format_volume
 from support.waiting import LIMIT_S
 
 STATIC = Path(penstock.__file__).parent / "web" / "static"
@@ -76,6 +76,93 @@ def test_an_axis_has_round_steps() -> None:
     ]
     script = "return module.roundSteps(10 * 2 ** 20, 8 * 2 ** 20);"
     assert evaluated("format.js", script) == [0, 5 * 2**20, 10 * 2**20]
+
+
+def test_instants_are_written_as_in_the_terminal() -> None:
+    seconds = [1_700_000_000.0, 1_700_003_600.0]
+    script = (
+        f"const [at, now] = {json.dumps(seconds)};"
+        "return [module.instant(at), module.clock(at, now),"
+        "  module.clock(at, now + 200000), module.axisTime(at, 86400)];"
+    )
+    text = format_instant(seconds[0])
+    shown = text if text[:10] != format_instant(seconds[1])[:10] else text[11:]
+    assert evaluated("format.js", script) == [text, shown, text, text[:16]]
+
+
+def test_two_jobs_of_one_name_are_told_apart() -> None:
+    script = "return [...module.labelsOf(['0:sim', '7:sim', '7:a']).values()];"
+    assert evaluated("format.js", script) == ["0:sim", "7:sim", "a"]
+
+
+PALETTE = "const palette = new module.Palette({ matches: false });"
+
+
+def test_a_job_keeps_its_colour_when_others_come_and_go() -> None:
+    script = (
+        PALETTE
+        + """
+        const seen = [];
+        for (const keys of [["7:a", "7:b"], ["7:b"], ["7:c", "7:d", "7:a", "7:b"]]) {
+          palette.assign(keys);
+          seen.push(palette.colour("7:b"));
+        }
+        const other = new module.Palette({ matches: false });
+        other.assign(["7:b"]);
+        return [...seen, other.colour("7:b")];
+    """
+    )
+    assert len(set(evaluated("stack.js", script))) == 1
+
+
+def test_jobs_that_are_drawn_together_have_different_colours() -> None:
+    script = (
+        PALETTE
+        + """
+        const keys = (from) => Array.from({ length: 10 }, (_, at) => `7:${from + at}`);
+        return [0, 5, 40].map((first) => {
+          palette.assign(keys(first));
+          return new Set(keys(first).map((key) => palette.colour(key))).size;
+        });
+    """
+    )
+    assert evaluated("stack.js", script) == [10, 10, 10]
+
+
+def test_a_burst_is_cut_off_near_the_bandwidth() -> None:
+    script = """
+        const point = (rate, bandwidth = 10) => (
+          { time: 1, bandwidth, rates: new Map([["7:a", rate]]), others: 0 });
+        return [[8], [10.001], [11], [1900]].map((rates) => module.highest(
+          rates.map((rate) => point(rate)))).concat(module.highest([point(70, null)]));
+    """
+    assert evaluated("stack.js", script) == [10, 10, 11, 12.5, 70]
+
+
+def test_a_change_is_told_with_the_value_of_now() -> None:
+    status = {
+        "policy": "fair-share",
+        "bandwidth": 12e6,
+        "mode": "control",
+        "storages": [{"learns": False}],
+        "jobs": [{"user": 7, "job": "a", "limit": None}],
+    }
+    acts = [
+        {"act": "policy", "policy": "fcfs"},
+        {"act": "bandwidth", "bandwidth": "12000000.0 B/s"},
+        {"act": "limit", "job": "a", "limit": "3 MB/s"},
+        {"act": "mode", "mode": "dry-run"},
+    ]
+    script = (
+        f"const status = {json.dumps(status)};"
+        f"return {json.dumps(acts)}.map((act) => module.changeWords(act, status));"
+    )
+    assert evaluated("operate.js", script) == [
+        "Policy: fair-share \u2192 fcfs",
+        "Shared bandwidth: 12 MB/s \u2192 12 MB/s",
+        "Limit of a: none \u2192 3 MB/s",
+        "Control: on \u2192 dry run",
+    ]
 
 
 def test_points_are_joined_by_their_instants() -> None:
@@ -172,6 +259,15 @@ def test_the_archive_is_asked_for_what_is_not_known() -> None:
     assert known is None
     assert more == [40, 101]
     assert times == [50, 75, 100]
+
+
+def test_a_shorter_time_is_asked_for_again() -> None:
+    past = {**PICTURE, "times": [10.0, 50.0]}
+    script = (
+        f"samples.setPast({json.dumps(past)}, 10, 101);"
+        "return [samples.unknownPast(10, 90), samples.unknownPast(20, 30)];"
+    )
+    assert _samples(script) == [None, [20, 30]]
 
 
 @pytest.mark.parametrize(

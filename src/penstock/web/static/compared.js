@@ -1,36 +1,40 @@
 // SPDX-License-Identifier: MIT
 // Small pictures of one time, one below the other, with the same colours and scale.
 
+import { drawAxes, scaleOf } from "./axes.js";
 import { drawn } from "./dom.js";
+import { axisTime, rate } from "./format.js";
 import { pointsOf } from "./samples.js";
-import { Palette, drawStack, highest, largest, legendItems, thinned } from "./stack.js";
+import { drawStack, largest, legendItems, thinned } from "./stack.js";
 
-const [WIDTH, HEIGHT] = [600, 100];
+const HEIGHT = 140;
 
-// `pictures` has titles and documents of the server.
-export function comparedPictures(pictures) {
+// `pictures` has titles and documents of the server; `palette` the colours of jobs.
+export function comparedPictures(pictures, palette) {
   const all = pictures.map(([, picture]) => thinned(pointsOf(picture)));
-  const keys = largest(all.flat());
-  const palette = new Palette();
-  palette.assign(keys);
-  const most = highest(all.flat());
+  const most = largest(all.flat());
+  palette.assign(most);
+  const keys = palette.inOrder(most);
   const figures = pictures.map(([title], at) => figure(
-    title, all[at], { keys, palette, most }));
+    title, all[at], { keys, palette, both: all.flat() }));
   const legend = document.createElement("ul");
   legend.className = "legend";
   legend.append(...legendItems(keys, palette, false));
   return [...figures, legend];
 }
 
-function figure(title, points, { keys, palette, most }) {
+// One picture; `both` are the points of all, which have the same scale.
+function figure(title, points, { keys, palette, both }) {
   const [from, to] = [points[0]?.time ?? 0, points.at(-1)?.time ?? 1];
-  const scale = {
-    x: (time) => ((time - from) / Math.max(to - from, 1)) * WIDTH,
-    y: (value) => HEIGHT - (value / (1.05 * most)) * HEIGHT,
-  };
-  const svg = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, "aria-hidden": "true" });
+  const width = Math.min(700, 0.86 * document.documentElement.clientWidth);
+  const bandwidth = points.findLast((point) => point.bandwidth)?.bandwidth;
+  const scale = scaleOf(both, { from, to }, { width, height: HEIGHT });
+  const svg = drawn("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, "aria-hidden": "true" });
+  drawAxes(svg, scale, { width, height: HEIGHT, amount: rate, bandwidth,
+    time: axisTime });
   drawStack(svg, points, { keys, palette, scale, to, names: false });
   const made = document.createElement("figure");
+  made.className = "picture still";
   const caption = document.createElement("figcaption");
   caption.textContent = title;
   made.append(caption, svg);

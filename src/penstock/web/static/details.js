@@ -2,10 +2,16 @@
 // One job in a dialog, past jobs, storages and mounts.
 
 import { drawn, paragraph, plainButton, table } from "./dom.js";
-import { counted, duration, instant, nameOf, part, rate, volume } from "./format.js";
+import { BOTTOM, LEFT, TOP, drawAxes } from "./axes.js";
+import { axisTime, counted, duration, instant, nameOf, part, plainSeconds, rate,
+  volume } from "./format.js";
 import { getJson } from "./server.js";
 
 const MOST_OPERATIONS = 20;
+// How often an open dialog asks for its job (s).
+const FOLLOW_S = 2;
+// Size of the drawing of a job (pixels).
+const [WIDTH, HEIGHT] = [700, 110];
 
 function facts(pairs) {
   const list = document.createElement("dl");
@@ -25,6 +31,18 @@ export class JobDialog {
   constructor({ dialog, title, body }) {
     Object.assign(this, { dialog, title, body });
     this.key = null;
+    // When the daemon was asked last (s); null: it is being asked.
+    this.askedS = null;
+    // The bandwidth whose units all amounts have.
+    this.shared = undefined;
+  }
+
+  // Follow the job while the dialog is open.
+  update(status) {
+    this.shared = status.bandwidth ?? undefined;
+    this.mode = status.mode;
+    const isDue = this.askedS !== null && status.time - this.askedS >= FOLLOW_S;
+    if (this.dialog.open && isDue) this.refresh(status.time);
   }
 
   async open(key) {
@@ -32,51 +50,70 @@ export class JobDialog {
     this.title.textContent = nameOf(key);
     this.body.replaceChildren(paragraph("Asking the daemon ..."));
     if (!this.dialog.open) this.dialog.showModal();
+    await this.refresh(Date.now() / 1000);
+  }
+
+  async refresh(nowS) {
+    const { key } = this;
+    this.askedS = null;
     let parts;
     try {
-      parts = jobParts(await getJson(`api/jobs/${encodeURIComponent(key)}`));
+      const answer = await getJson(`api/jobs/${encodeURIComponent(key)}`);
+      parts = jobParts(answer, this.shared, this.mode);
     } catch (error) {
       parts = [paragraph(error.message, "bad")];
     }
     // The reader may have opened another one meanwhile.
     if (this.key === key) this.body.replaceChildren(...parts);
+    this.askedS = nowS;
   }
 }
 
-function jobParts(answer) {
+function jobParts(answer, shared, mode) {
   const parts = [paragraph(answer.explanation)];
-  if (answer.job) parts.push(facts(nowOf(answer.job)));
-  if (answer.report) parts.push(...reportParts(answer.report));
-  else parts.push(paragraph(answer.report_note, "muted"));
+  if (answer.job) parts.push(facts(nowOf(answer.job, shared, mode)));
+  if (answer.report) parts.push(...reportParts(answer.report, shared));
+  else parts.push(paragraph(noReport(answer), "muted"));
   return parts;
 }
 
-function nowOf(line) {
+// Why a job has no report. The archive does not know a job before its first operation
+// has ended.
+function noReport({ job, report_note: note }) {
+  return job && note.startsWith("there is no job") ? "No operation has ended yet." : note;
+}
+
+function nowOf(line, shared, mode) {
   const pairs = [
-    ["moved", `${volume(line.moved)} in ${counted(line.operations, "operation")}`],
-    ["held up", duration(line.held_up)],
-    ["lost", `${duration(line.lost)} of ${duration(line.age)}`],
+    ["moved",
+      `${volume(line.moved, shared)} in ${counted(line.operations, "operation")}`],
+    mode === "dry-run" ? ["would wait", plainSeconds(line.would_hold_up)] :
+      ["held up", plainSeconds(line.held_up)],
+    ["lost", `${plainSeconds(line.lost)} of ${plainSeconds(line.age)}`],
     ["yield", line.progress_yield.toFixed(3)],
     ["nodes", line.nodes.join(", ")],
   ];
   if (line.active) {
-    pairs.unshift(["now", `draws ${rate(line.achieved)}, ` +
-      `${volume(line.remaining)} of ${volume(line.volume)} remain`]);
+    pairs.unshift(["now", `draws ${rate(line.achieved, shared)}, ` +
+      `${volume(line.remaining, shared)} of ${volume(line.volume, shared)} remain`]);
   }
-  if (line.limit !== null) pairs.push(["limit", rate(line.limit)]);
-  if (line.uncontrolled) pairs.push(["without control", volume(line.uncontrolled)]);
+  if (line.limit !== null) pairs.push(["limit", rate(line.limit, shared)]);
+  if (line.uncontrolled) {
+    pairs.push(["without control", volume(line.uncontrolled, shared)]);
+  }
   return pairs;
 }
 
-function reportParts(report) {
+function reportParts(report, shared) {
   const heading = document.createElement("h3");
   heading.textContent = "What it did";
-  const parts = [heading, drawing(report.operations)];
+  const parts = [heading, drawing(report.operations, shared)];
   if (report.delays.length) {
     parts.push(table([
       ["waited for", "lost", "moved meanwhile"],
       ...report.delays.map((delay) => [
-        delay.job || "jobs of other users", duration(delay.lost), volume(delay.moved),
+        delay.job || "jobs of other users", duration(delay.lost),
+        volume(delay.moved, shared),
       ]),
     ], "Who held it up"));
   }
@@ -84,8 +121,8 @@ function reportParts(report) {
   parts.push(table([
     ["begin", "took", "moved", "rate", "lost", "policy"],
     ...last.map((each) => [
-      instant(each.begin), duration(each.end - each.begin), volume(each.moved),
-      rate(speed(each)), duration(each.lost), each.policy,
+      instant(each.begin), duration(each.end - each.begin), volume(each.moved, shared),
+      rate(speed(each), shared), duration(each.lost), each.policy,
     ]),
   ], `The last ${last.length} of ${counted(report.operation_count, "operation")}`));
   return parts;
@@ -97,8 +134,8 @@ function speed(operation) {
 }
 
 // Operations over time: as wide as they took, as high as they were fast.
-function drawing(operations) {
-  const made = drawn("svg", { viewBox: "0 0 600 80", role: "img" });
+function drawing(operations, shared) {
+  const made = drawn("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img" });
   if (!operations.length) {
     made.setAttribute("aria-label", "no operation has ended");
     return made;
@@ -107,13 +144,23 @@ function drawing(operations) {
   const fastest = Math.max(...operations.map(speed), 1);
   made.setAttribute("aria-label", `${counted(operations.length, "operation")} from ` +
     `${instant(from)} to ${instant(to)}, at most ${rate(fastest)}`);
-  const scale = 600 / Math.max(to - from, 1e-3);
+  const spanS = Math.max(to - from, 1e-3);
+  const scale = {
+    most: fastest, from, spanS,
+    x: (time) => LEFT + ((time - from) / spanS) * (WIDTH - LEFT),
+    y: (value) => HEIGHT - BOTTOM - (value / fastest) * (HEIGHT - BOTTOM - TOP),
+  };
+  drawAxes(made, scale, { width: WIDTH, height: HEIGHT, amount: rate, bandwidth: shared,
+    time: axisTime });
   for (const each of operations) {
-    const height = (78 * speed(each)) / fastest;
-    drawn("rect", { class: "operation", x: (each.begin - from) * scale, y: 80 - height,
-      width: Math.max((each.end - each.begin) * scale, 0.7), height }, made);
+    const [x, y] = [scale.x(each.begin), scale.y(speed(each))];
+    drawn("rect", { class: "operation", x, y, height: scale.y(0) - y,
+      width: Math.max(scale.x(each.end) - x, 0.7) }, made);
   }
-  return made;
+  const figure = document.createElement("figure");
+  figure.className = "picture still";
+  figure.append(made);
+  return figure;
 }
 
 // --- Past jobs ------------------------------------------------------------------------

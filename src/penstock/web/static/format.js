@@ -4,6 +4,9 @@
 const DECIMAL = ["", "k", "M", "G", "T", "P", "E"];
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
 
+// Axes that are at least this long have dates (s).
+const LONG_S = 6 * 3600;
+
 function scaled(amount, base) {
   let power = 0;
   while (amount >= base && power < DECIMAL.length - 1) {
@@ -57,12 +60,29 @@ export function duration(seconds) {
   return `${digits(seconds / 86400)} d`;
 }
 
-export function clock(seconds) {
-  return new Date(seconds * 1000).toLocaleTimeString([], { hour12: false });
+// The date and the time of day of this machine, as YYYY-MM-DD HH:MM:SS.
+export function instant(seconds) {
+  const date = new Date(seconds * 1000);
+  const two = (number) => String(number).padStart(2, "0");
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())];
+  const time = [date.getHours(), date.getMinutes(), date.getSeconds()].map(two);
+  return `${day.join("-")} ${time.join(":")}`;
 }
 
-export function instant(seconds) {
-  return new Date(seconds * 1000).toLocaleString([], { hour12: false });
+// The time of day, with the date if it is another one than that of `now` (s).
+export function clock(seconds, now = Date.now() / 1000) {
+  const text = instant(seconds);
+  return text.slice(0, 10) === instant(now).slice(0, 10) ? text.slice(11) : text;
+}
+
+// An instant below an axis that is `spanS` long; without seconds if it is long.
+export function axisTime(seconds, spanS) {
+  return spanS < LONG_S ? clock(seconds) : instant(seconds).slice(0, 16);
+}
+
+// Seconds with one decimal, as in `ctl status`.
+export function plainSeconds(seconds) {
+  return `${seconds.toFixed(1)} s`;
 }
 
 // A part of a whole, in percent.
@@ -77,4 +97,12 @@ export function counted(number, noun) {
 // The name in a job's key USER-ID:NAME.
 export function nameOf(jobKey) {
   return jobKey.slice(jobKey.indexOf(":") + 1);
+}
+
+// Job key -> its name, or the key if two of these jobs have the same name.
+export function labelsOf(jobKeys) {
+  const names = jobKeys.map(nameOf);
+  const isRepeated = (name) => names.indexOf(name) !== names.lastIndexOf(name);
+  return new Map(jobKeys.map(
+    (key, at) => [key, isRepeated(names[at]) ? key : names[at]]));
 }

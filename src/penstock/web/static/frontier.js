@@ -9,7 +9,9 @@ const [LEFT, BOTTOM, TOP, RIGHT] = [52, 34, 14, 12];
 // As in `penstock compare --plot`: one policy that is far behind must not squeeze all
 // others into a corner. It is drawn as an arrow at the edge.
 const LOSS_SHOWN = 3;
-const LETTER = 6.3;
+// Size of a letter, and of a distance that cannot be seen (pixels).
+const LETTER = 6.9;
+const NEAR = 2;
 
 function median(values) {
   const sorted = [...values].sort((one, other) => one - other);
@@ -60,7 +62,7 @@ export function drawFrontier(box, { policies, bound, chosen, choose }) {
   }));
   drawLine(svg, placed.filter((each) => each.policy.frontier));
   for (const each of placed) drawPolicy(svg, each, chosen, choose);
-  drawNames(svg, placed, chosen, width);
+  drawNames(svg, placed, chosen, { width, height });
   box.replaceChildren(svg);
 }
 
@@ -92,7 +94,7 @@ function drawBound(svg, place, height, bound) {
 }
 
 function drawLine(svg, frontier) {
-  const sorted = frontier.sort((one, other) => one.x - other.x);
+  const sorted = [...frontier].sort((one, other) => one.x - other.x);
   const d = sorted.map((each) => `${each.x.toFixed(1)} ${each.y.toFixed(1)}`).join("L");
   if (d) drawn("path", { class: "frontier", d: `M${d}` }, svg);
 }
@@ -108,29 +110,65 @@ function drawPolicy(svg, { policy, x, y, isOutside }, chosen, choose) {
     `${policy.min_yield.toFixed(4)}, Efficiency ${policy.efficiency.toFixed(4)}`;
 }
 
-// Write names beside the dots, where they cover no other name and no dot.
-function drawNames(svg, placed, chosen, width) {
-  const taken = placed.map(({ x, y }) => [x - 6, y - 6, x + 6, y + 6]);
-  const rank = ({ policy }) => (chosen.includes(policy.policy) ? 0 :
-    policy.frontier ? 1 : 2);
-  const order = [...placed].sort((one, other) => rank(one) - rank(other));
-  for (const { policy, x, y, isOutside } of order) {
-    const length = LETTER * policy.policy.length;
+// Dots that are drawn at the same place have one text.
+function joined(placed) {
+  const groups = [];
+  for (const { policy, x, y, isOutside } of placed) {
+    const same = groups.find((each) => Math.hypot(each.x - x, each.y - y) < NEAR);
+    if (same) same.policies.push(policy);
+    else groups.push({ policies: [policy], x, y, isOutside });
+  }
+  return groups;
+}
+
+// Boxes along the line, which names must not cover.
+function boxesOf(frontier) {
+  const sorted = [...frontier].sort((one, other) => one.x - other.x);
+  return sorted.slice(1).flatMap((end, at) => {
+    const begin = sorted[at];
+    const steps = Math.ceil(Math.hypot(end.x - begin.x, end.y - begin.y) / 4);
+    return Array.from({ length: steps }, (_, step) => {
+      const x = begin.x + ((end.x - begin.x) * step) / steps;
+      const y = begin.y + ((end.y - begin.y) * step) / steps;
+      return [x - 1, y - 1, x + 1, y + 1];
+    });
+  });
+}
+
+function overlap(own, other) {
+  return own[0] < other[2] && other[0] < own[2] && own[1] < other[3] && other[1] < own[3];
+}
+
+// Write names beside the dots, where they cover no other name, no dot and no line. A name
+// without room is left out; the table has it.
+function drawNames(svg, placed, chosen, { width, height }) {
+  const taken = [
+    ...placed.map(({ x, y }) => [x - 7, y - 7, x + 7, y + 7]),
+    ...boxesOf(placed.filter((each) => each.policy.frontier)),
+    // The name of the axis.
+    [0, 0, 29 * LETTER, TOP],
+  ];
+  const rank = ({ policies }) => Math.min(...policies.map((policy) => (
+    chosen.includes(policy.policy) ? 0 : policy.frontier ? 1 : 2)));
+  const order = joined(placed).sort((one, other) => rank(one) - rank(other));
+  for (const { policies, x, y, isOutside } of order) {
+    const name = policies.map((each) => each.policy).join(", ");
+    const length = LETTER * name.length;
     const places = [[x + 9, y + 4, "start"], [x - 9, y + 4, "end"],
-      [x, y - 10, "middle"], [x, y + 18, "middle"]];
+      [x, y - 11, "middle"], [x, y + 19, "middle"], [x + 7, y - 9, "start"],
+      [x + 7, y + 17, "start"], [x - 7, y - 9, "end"], [x - 7, y + 17, "end"]];
     const text = places.find(([left, base, anchor]) => {
       const begin = anchor === "start" ? left : anchor === "end" ? left - length :
         left - length / 2;
-      const own = [begin, base - 10, begin + length, base + 3];
+      const own = [begin, base - 11, begin + length, base + 4];
       const fits = own[0] >= (isOutside ? 0 : LEFT) && own[2] <= width && own[1] >= 0 &&
-        !taken.some((other) => own[0] < other[2] && other[0] < own[2] &&
-          own[1] < other[3] && other[1] < own[3]);
+        own[3] <= height - BOTTOM && !taken.some((other) => overlap(own, other));
       if (fits) taken.push(own);
       return fits;
     });
     if (!text) continue;
-    const isChosen = chosen.includes(policy.policy);
+    const isChosen = policies.some((each) => chosen.includes(each.policy));
     drawn("text", { class: isChosen ? "chosen" : "", x: text[0], y: text[1],
-      "text-anchor": text[2] }, svg).textContent = policy.policy;
+      "text-anchor": text[2] }, svg).textContent = name;
   }
 }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The table of jobs. Rows are kept from one status to the next, so that a button that
-// has the focus keeps it.
+// The table of jobs, with the columns of `penstock ctl status` and more. Rows are kept
+// from one status to the next, so that a button that has the focus keeps it.
 
 import { plainButton } from "./dom.js";
-import { duration, rate, volume } from "./format.js";
+import { plainSeconds, rate, volume } from "./format.js";
 
 const MOST_ROWS = 200;
+// Rows keep their order for this long (s), though the numbers change.
+const ORDER_S = 10;
+
+function keyOf(line) {
+  return `${line.user}:${line.job}`;
+}
 
 export function stateOf(line, mode) {
   if (mode === "off") return "off";
@@ -19,7 +25,11 @@ function grantOf(line, shared) {
   return line.granted === null ? "free" : rate(line.granted, shared);
 }
 
-// Title, text of a cell, number to sort by; `wide`: left out on narrow screens.
+function delayOf(line, status) {
+  return status.mode === "dry-run" ? line.would_hold_up : line.held_up;
+}
+
+// Title, text of a cell, what it is sorted by; `wide`: left out on narrow screens.
 const COLUMNS = [
   { title: "job", text: (line) => line.job, sort: (line) => line.job },
   { title: "user", text: (line) => String(line.user), sort: (line) => line.user,
@@ -28,16 +38,19 @@ const COLUMNS = [
     sort: (line) => (line.active ? 1 : 0) },
   { title: "granted", text: (line, status) => grantOf(line, status.bandwidth),
     sort: (line) => (line.active ? line.granted ?? Infinity : -1) },
+  { title: "limit", text: (line, status) => (
+    line.limit === null ? "-" : rate(line.limit, status.bandwidth)),
+    sort: (line) => line.limit ?? Infinity, wide: true },
   { title: "demand", text: (line, status) => rate(line.demanded, status.bandwidth),
     sort: (line) => line.demanded, wide: true },
-  { title: "achieved", text: (line, status) => rate(line.achieved, status.bandwidth),
-    // One digit: rows must not jump because a rate varies a little.
-    sort: (line) => Number(line.achieved.toPrecision(1)) },
+  { title: "drawn", text: (line, status) => (
+    status.mode === "off" ? "-" : rate(line.achieved, status.bandwidth)),
+    sort: (line) => line.achieved },
   { title: "yield", text: (line) => line.progress_yield.toFixed(3),
     sort: (line) => line.progress_yield },
-  { title: "held up", text: (line, status) => duration(
-    status.mode === "dry-run" ? line.would_hold_up : line.held_up),
-    sort: (line) => line.held_up },
+  { title: "held up", dryTitle: "would wait",
+    text: (line, status) => plainSeconds(delayOf(line, status)), sort: delayOf,
+    wide: true },
   { title: "moved", text: (line, status) => volume(line.moved, status.bandwidth),
     sort: (line) => line.moved, wide: true },
   { title: "staged", text: (line, status) => (
@@ -54,9 +67,13 @@ export class JobTable {
   constructor({ table, filter, note }, open) {
     Object.assign(this, { table, filter, note, open });
     this.rows = new Map();
-    this.sortBy = COLUMNS.findIndex((column) => column.title === "achieved");
-    this.rising = false;
+    // By name.
+    this.sortBy = 0;
+    this.rising = true;
     this.status = null;
+    // Job key -> its place, and when the places were found (s).
+    this.places = new Map();
+    this.orderedS = -Infinity;
     this.makeHead();
     filter.addEventListener("input", () => this.update(this.status));
   }
@@ -81,6 +98,7 @@ export class JobTable {
   sort(at) {
     this.rising = at === this.sortBy ? !this.rising : at === 0;
     this.sortBy = at;
+    this.orderedS = -Infinity;
     this.update(this.status);
   }
 
@@ -90,19 +108,32 @@ export class JobTable {
     this.heads.forEach((head, at) => {
       if (at !== this.sortBy) head.removeAttribute("aria-sort");
       else head.setAttribute("aria-sort", this.rising ? "ascending" : "descending");
+      const { title, dryTitle = title } = COLUMNS[at];
+      head.firstChild.textContent = status.mode === "dry-run" ? dryTitle : title;
     });
     const wanted = this.filter.value.toLowerCase();
-    const lines = status.jobs
-      .filter((line) => line.job.toLowerCase().includes(wanted))
-      .sort((one, other) => this.compare(one, other));
+    const lines = this.ordered(status)
+      .filter((line) => line.job.toLowerCase().includes(wanted));
     const shown = lines.slice(0, MOST_ROWS).map((line) => this.rowOf(line, status));
     this.place(shown);
     this.note.textContent = this.noteOf(status, lines.length);
   }
 
-  compare(one, other) {
+  // The jobs in the order of their rows; new ones are last until all are sorted anew.
+  ordered(status) {
+    const lines = [...status.jobs].sort((one, other) => this.compare(one, other, status));
+    if (this.sortBy && Math.abs(status.time - this.orderedS) < ORDER_S) {
+      const place = (line) => this.places.get(keyOf(line)) ?? lines.length;
+      return lines.sort((one, other) => place(one) - place(other));
+    }
+    this.places = new Map(lines.map((line, at) => [keyOf(line), at]));
+    this.orderedS = status.time;
+    return lines;
+  }
+
+  compare(one, other, status) {
     const { sort } = COLUMNS[this.sortBy];
-    const [a, b] = [sort(one), sort(other)];
+    const [a, b] = [sort(one, status), sort(other, status)];
     const order = a < b ? -1 : a > b ? 1 : 0;
     if (order) return this.rising ? order : -order;
     // Equal ones keep their order, so that rows do not jump.
@@ -110,7 +141,7 @@ export class JobTable {
   }
 
   rowOf(line, status) {
-    const key = `${line.user}:${line.job}`;
+    const key = keyOf(line);
     const row = this.rows.get(key) ?? this.makeRow(key);
     COLUMNS.forEach((column, at) => {
       const holder = at ? row.cells[at] : row.cells[0].firstChild;

@@ -2,12 +2,13 @@
 // The page: takes events of the server and hands them to its parts.
 
 import { JobDialog, showMounts, showNodes, showPast, showStorages } from "./details.js";
-import { clock, counted, rate } from "./format.js";
+import { axisTime, clock, counted, rate } from "./format.js";
 import { JobTable } from "./jobs.js";
 import { Operations } from "./operate.js";
 import { Picture, TimeWindow } from "./picture.js";
 import { Samples } from "./samples.js";
 import { getJson } from "./server.js";
+import { Palette } from "./stack.js";
 
 // Without an event for this long, the page says that it has no news.
 const SILENT_S = 4;
@@ -16,12 +17,15 @@ const AGAIN_MS = 5000;
 
 const get = (id) => document.getElementById(id);
 const samples = new Samples();
+// A job has the same colour in all pictures.
+const palette = new Palette();
 const spans = [...document.querySelectorAll("[data-minutes]")].map(
   (button) => [button, 60 * Number(button.dataset.minutes)]);
 const shownTime = new TimeWindow(spans, get("live"));
 const picture = new Picture(samples, shownTime, {
   box: get("picture"), words: get("picture-words"), legend: get("legend"),
-  data: get("picture-data"), time: clock, amount: rate,
+  data: get("picture-data"), palette, time: (seconds) => clock(seconds), axisTime,
+  amount: rate,
   loadPast: (from, to) => getJson(`api/picture?from=${from}&to=${to}`),
 });
 const dialog = new JobDialog({
@@ -33,7 +37,7 @@ const jobs = new JobTable(
 const operations = new Operations({
   section: get("operate"), answer: get("act-answer"), list: get("acts"),
   confirm: get("confirm"), words: get("confirm-words"), whatIf: get("what-if"),
-  simulated: get("what-if-answer"),
+  simulated: get("what-if-answer"), palette,
 });
 get("load-past").addEventListener("click", () => showPast(get("past"), open));
 
@@ -58,6 +62,8 @@ function onStatus(status) {
   samples.addStatus(status, picture.drawnKeys);
   get("control").textContent = controlWords(status);
   jobs.update(status);
+  operations.update(status);
+  dialog.update(status);
   showStorages(get("storages"), status);
   get("nodes-title").textContent = `Agents on ${counted(status.agents.length, "node")}`;
   if (get("nodes").open) showNodes(get("nodes-body"), status);

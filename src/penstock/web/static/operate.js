@@ -4,20 +4,56 @@
 
 import { comparedPictures } from "./compared.js";
 import { paragraph, plainButton, table } from "./dom.js";
-import { counted, instant, nameOf } from "./format.js";
+import { counted, instant, nameOf, rate } from "./format.js";
 import { getJson } from "./server.js";
 
 const MOST_ROWS = 20;
+const MOST_OPTIONS = 200;
 const MODES = { control: "on", "dry-run": "dry run", off: "off" };
+
+// A rate as people write it; the server writes those that it restores in bytes.
+function plainRate(text) {
+  const match = /^([0-9.e+]+) B\/s$/.exec(text);
+  return match ? rate(Number(match[1])) : text;
+}
 
 export function actWords(act) {
   if (act.act === "policy") return `policy ${act.policy}`;
-  if (act.act === "bandwidth") return `shared bandwidth ${act.bandwidth}`;
-  if (act.act === "limit") return `limit of ${act.job}: ${act.limit}`;
+  if (act.act === "bandwidth") return `shared bandwidth ${plainRate(act.bandwidth)}`;
+  if (act.act === "limit") return `limit of ${act.job}: ${plainRate(act.limit)}`;
   return `control ${MODES[act.mode] ?? act.mode}`;
 }
 
-function whatIfParts(answer, past) {
+// The shared bandwidth of a status, as an operator writes it.
+function bandwidthWords(status) {
+  const learns = status.bandwidth === null || status.storages.some((one) => one.learns);
+  return learns ? "learn" : rate(status.bandwidth);
+}
+
+// The limits that a job has, by its name or key.
+function limitWords(status, job) {
+  const limits = status.jobs
+    .filter((line) => [line.job, `${line.user}:${line.job}`].includes(job))
+    .map((line) => (line.limit === null ? "none" : rate(line.limit)));
+  return limits.join(", ") || "no such job";
+}
+
+// What an act changes: the value of now, and the new one.
+export function changeWords(act, status) {
+  const arrow = (before, after) => `${before} \u2192 ${after}`;
+  if (act.act === "policy") return `Policy: ${arrow(status.policy, act.policy)}`;
+  if (act.act === "bandwidth") {
+    const before = bandwidthWords(status);
+    return `Shared bandwidth: ${arrow(before, plainRate(act.bandwidth))}`;
+  }
+  if (act.act === "limit") {
+    const before = limitWords(status, act.job);
+    return `Limit of ${act.job}: ${arrow(before, plainRate(act.limit))}`;
+  }
+  return `Control: ${arrow(MODES[status.mode], MODES[act.mode] ?? act.mode)}`;
+}
+
+function whatIfParts(answer, past, palette) {
   const lowest = (which) => Math.min(...answer.jobs.map((job) => job[which]));
   const rows = answer.jobs.slice(0, MOST_ROWS).map((job) => [
     nameOf(job.job), job.present.toFixed(3), job.policy.toFixed(3),
@@ -28,37 +64,81 @@ function whatIfParts(answer, past) {
       `${lowest("policy").toFixed(3)} under ${answer.policy}.`),
     ...comparedPictures([
       ["What was", past], [`Simulated under ${answer.policy}`, answer.picture],
-    ]),
+    ], palette),
     table([["job", `yield, ${answer.present}`, `yield, ${answer.policy}`], ...rows],
       `The worst-off of ${counted(answer.jobs.length, "job")}`),
   ];
 }
 
+// Fill a list of proposals, if it has changed.
+function fillOptions(id, texts) {
+  const list = document.getElementById(id);
+  const wanted = [...new Set(texts)].slice(0, MOST_OPTIONS);
+  if (wanted.join("\n") === [...list.options].map((each) => each.value).join("\n")) return;
+  list.replaceChildren(...wanted.map((text) => new Option("", text)));
+}
+
 export class Operations {
   constructor(parts) {
-    // section, answer, list; confirm (a dialog), words, whatIf (a button), simulated
+    // section, answer, list; confirm (a dialog), words, whatIf (a button), simulated;
+    // palette
     Object.assign(this, parts);
+    this.status = null;
+    // Names of policies; empty: not known.
+    this.policies = [];
     // What the server wants to hear from its own pages.
     this.pageText = "";
     for (const form of this.section.querySelectorAll("form")) {
       form.addEventListener("submit", (event) => {
         event.preventDefault();
         const fields = Object.fromEntries(new FormData(form));
-        this.ask({ act: form.dataset.act, ...fields });
+        this.askChecked({ act: form.dataset.act, ...fields });
       });
     }
+  }
+
+  // Show the values of now in fields that the reader has not changed.
+  update(status) {
+    this.status = status;
+    const now = { policy: status.policy, bandwidth: bandwidthWords(status),
+      mode: status.mode };
+    for (const [name, value] of Object.entries(now)) {
+      const field = this.section.querySelector(`[name="${name}"]`);
+      const shown = field.dataset.shown ?? field.defaultValue ?? field.value;
+      const isOurs = field.value === shown;
+      if (field !== document.activeElement && isOurs && field.value !== value) {
+        field.value = value;
+      }
+      if (field.value === value) field.dataset.shown = value;
+    }
+    fillOptions("known-jobs", status.jobs.map((line) => line.job));
   }
 
   start(reader) {
     this.pageText = reader.page;
     this.section.hidden = !reader.operator;
+    this.policies = reader.policies ?? [];
+    fillOptions("known-policies", this.policies);
     if (reader.operator) this.showActs();
+  }
+
+  // Ask for a change of a form, unless its policy does not exist.
+  askChecked(act) {
+    // Parameters follow a colon; a policy of the site has a dot in its name.
+    const [name] = (act.policy ?? "").split(":");
+    const isUnknown = act.act === "policy" && this.policies.length &&
+      !name.includes(".") && !this.policies.includes(name);
+    this.answer.className = isUnknown ? "bad" : "";
+    this.answer.textContent = isUnknown ?
+      `There is no policy '${name}'. There are: ${this.policies.join(", ")}.` : "";
+    if (!isUnknown) this.ask(act);
   }
 
   // Ask whether a change is meant; then carry it out.
   ask(act) {
-    this.words.textContent = `New: ${actWords(act)}. It takes effect at once, for all ` +
-      "jobs that it concerns, and can be undone here.";
+    const words = this.status ? changeWords(act, this.status) : actWords(act);
+    this.words.textContent = `${words}. It takes effect at ` +
+      "once, for all jobs that it concerns, and can be undone here.";
     this.confirm.returnValue = "";
     this.whatIf.hidden = act.act !== "policy";
     this.whatIf.onclick = () => this.simulate(act.policy);
@@ -80,7 +160,7 @@ export class Operations {
       const { times } = answer.picture;
       const [from, to] = [times[0], 2 * times.at(-1) - times.at(-2)];
       const past = await getJson(`api/picture?from=${from}&to=${to}`);
-      this.simulated.replaceChildren(...whatIfParts(answer, past));
+      this.simulated.replaceChildren(...whatIfParts(answer, past, this.palette));
     } catch (error) {
       this.simulated.replaceChildren(paragraph(error.message, "bad"));
     }

@@ -6,15 +6,13 @@
 // Pictures that share a `TimeWindow` move together.
 
 import { drawn, paragraph, table } from "./dom.js";
-import { nameOf, roundSteps } from "./format.js";
-import { OTHERS, Palette, drawStack, highest, largest, legendItems, thinned, total,
+import { BOTTOM, LEFT, TOP, drawAxes, scaleOf } from "./axes.js";
+import { labelsOf } from "./format.js";
+import { OTHERS, drawStack, largest, legendItems, thinned, total,
   valueOf } from "./stack.js";
 
 const PAUSE_MS = 250;
 const EMPTY = { times: [], bandwidth: [], series: [], others: [] };
-const LEFT = 64;
-const BOTTOM = 18;
-const TOP = 6;
 const TABLE_ROWS = 12;
 // A smaller part of all is a rounding error.
 const LEAST = 1e-6;
@@ -58,11 +56,13 @@ export class TimeWindow {
 
 export class Picture {
   // `parts`: box, words, legend, data (details with the table);
-  // `time` and `amount` make texts of instants and rates; `loadPast` asks for the points
-  // before those that are known, if that is possible; `keys`: the jobs to draw, if they
-  // are to be the same all the time.
+  // `palette`: the colours of jobs in all pictures;
+  // `time` and `amount` make texts of instants and rates; `axisTime`, if it is given,
+  // makes those below the axis; `loadPast` asks for the points before those that are
+  // known, if that is possible; `keys`: the jobs to draw, if they are to be the same all
+  // the time.
   constructor(samples, timeWindow, parts) {
-    Object.assign(this, { loadPast: null, palette: new Palette(), samples,
+    Object.assign(this, { loadPast: null, axisTime: parts.time, samples,
       window: timeWindow }, parts);
     this.drawnKeys = new Set();
     timeWindow.pictures.push(this);
@@ -130,17 +130,21 @@ export class Picture {
     this.askPast();
     const points = thinned(this.samples.between(this.from, this.to));
     this.bandwidth = points.at(-1)?.bandwidth ?? 0;
-    const keys = this.keys ?? largest(points);
-    this.palette.assign(keys);
+    const most = this.keys ?? largest(points);
+    this.palette.assign(most);
+    const keys = this.keys ?? this.palette.inOrder(most);
     this.drawnKeys = new Set(keys);
     const height = this.width < 500 ? 190 : 256;
-    const scale = this.scaleOf(points, height);
+    const size = { width: this.width, height };
+    const scale = scaleOf(points, { from: this.from, to: this.to }, size);
     const svg = drawn("svg", {
       viewBox: `0 0 ${this.width} ${height}`, width: this.width, height,
       "aria-hidden": "true",
     });
-    this.drawAxes(svg, scale, height);
+    drawAxes(svg, scale, { ...size, amount: this.amount, bandwidth: this.bandwidth,
+      time: this.axisTime });
     drawStack(svg, points, { keys, palette: this.palette, scale, to: this.to });
+    scale.drawCut(svg, (value) => this.amount(value, this.bandwidth));
     const moment = this.moment();
     if (this.window.pointerX !== null) {
       const x = scale.x(moment);
@@ -174,37 +178,10 @@ export class Picture {
     this.moved();
   }
 
-  scaleOf(points, height) {
-    const most = highest(points);
-    const bottom = height - BOTTOM;
-    const part = (time) => (time - this.from) / this.window.spanS;
-    return {
-      most,
-      x: (time) => LEFT + Math.min(Math.max(part(time), 0), 1) * (this.width - LEFT),
-      y: (value) => bottom - (value / (1.05 * most)) * (bottom - TOP),
-    };
-  }
-
   moment() {
     if (this.window.pointerX === null) return this.to;
     const part = (this.window.pointerX - LEFT) / (this.width - LEFT);
     return this.from + Math.min(Math.max(part, 0), 1) * this.window.spanS;
-  }
-
-  drawAxes(svg, scale, height) {
-    for (const value of roundSteps(scale.most, this.bandwidth || scale.most)) {
-      const y = scale.y(value);
-      drawn("line", { class: "axis", x1: LEFT, x2: this.width, y1: y, y2: y }, svg);
-      drawn("text", { x: LEFT - 5, y: y + 4, "text-anchor": "end" }, svg)
-        .textContent = value ? this.amount(value, this.bandwidth) : "0";
-    }
-    const places = this.width < 500 ? [0, 1] : [0, 0.25, 0.5, 0.75, 1];
-    for (const part of places) {
-      const time = this.from + part * this.window.spanS;
-      const anchor = part === 0 ? "start" : part === 1 ? "end" : "middle";
-      drawn("text", { x: scale.x(time), y: height - 4, "text-anchor": anchor }, svg)
-        .textContent = this.time(time);
-    }
   }
 
   describe(moment, keys) {
@@ -234,8 +211,9 @@ export class Picture {
   }
 
   sharesOf(point, keys) {
+    const named = labelsOf(keys);
     return [...keys, OTHERS].map((key) => [
-      key === OTHERS ? OTHERS : nameOf(key), valueOf(point, key, keys)]);
+      named.get(key) ?? OTHERS, valueOf(point, key, keys)]);
   }
 
   // The picture as a table, if the reader has opened it.
@@ -251,7 +229,7 @@ export class Picture {
       rows.push([this.time(moment), ...[...values, total(point)].map(
         (value) => (value ? this.amount(value, this.bandwidth) : "-"))]);
     }
-    const heads = ["time", ...keys.map(nameOf), OTHERS, "all"];
+    const heads = ["time", ...labelsOf(keys).values(), OTHERS, "all"];
     const caption = `Rates from ${this.time(this.from)} to ${this.time(this.to)}`;
     this.data.lastElementChild.replaceChildren(rows.length ?
       table([heads, ...rows], caption) : paragraph("Nothing is known about this time."));

@@ -9,6 +9,8 @@ const MOST = 12;
 const HOLDS_S = 5;
 // Two instants that differ by less are the same (s).
 const SAME_S = 1e-6;
+// Points of the archive for so many times the time that is shown are too coarse.
+const COARSE = 2;
 
 // Put empty points where nothing is known: a rate must not be drawn over a gap.
 function withGaps(points) {
@@ -61,12 +63,13 @@ export class Samples {
     this.pastTo = to;
   }
 
-  // The part of an interval that must be asked from the archive; null if there is none.
+  // The interval that must be asked from the archive; null if it is known. What is known
+  // of a much longer time is too coarse.
   unknownPast(from, to) {
     const end = Math.min(to, this.oldest ?? to);
-    if (from >= end || (from >= this.pastFrom && end <= this.pastTo)) return null;
-    // Up to now, so that it suffices for an hour while the picture follows.
-    return [from, end === this.oldest ? this.newest : end];
+    const isFine = this.pastTo - this.pastFrom <= COARSE * (to - from);
+    const isKnown = isFine && from >= this.pastFrom && end <= this.pastTo;
+    return from >= end || isKnown ? null : [from, to];
   }
 
   get all() {

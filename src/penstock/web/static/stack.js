@@ -6,7 +6,7 @@
 // edges and, where there is room, names: no reader needs the colours.
 
 import { drawn } from "./dom.js";
-import { nameOf } from "./format.js";
+import { labelsOf, nameOf } from "./format.js";
 
 const MOST_SERIES = 10;
 const MOST_POINTS = 500;
@@ -18,26 +18,52 @@ const DARK = ["#9A90F0", "#88CCEE", "#44AA99", "#DDCC77", "#CC6677", "#5DBB75",
 // Size of the name in a band (pixels).
 const LETTER = 6.6;
 const LINE = 14;
+// Rates above this multiple of the bandwidth are cut off.
+const CUT = 1.25;
 export const OTHERS = "others";
 
-// Gives each job a colour, which it keeps while it is drawn.
+// The colour that a job gets if no other one has it: a number made of its name.
+function wanted(key) {
+  let sum = 0;
+  for (const letter of nameOf(key)) sum = (31 * sum + letter.codePointAt(0)) % 1_000_003;
+  return sum % LIGHT.length;
+}
+
+// Gives each job a colour, the same in all pictures that share the palette. A job keeps
+// its colour until more jobs than there are colours were drawn after it.
 export class Palette {
-  constructor() {
+  constructor(dark = window.matchMedia("(prefers-color-scheme: dark)")) {
+    // Job key -> place of its colour; the job that was drawn last is the last one.
     this.places = new Map();
-    this.dark = window.matchMedia("(prefers-color-scheme: dark)");
+    this.dark = dark;
   }
 
   assign(keys) {
-    for (const key of this.places.keys()) {
-      if (!keys.includes(key)) this.places.delete(key);
-    }
-    const taken = new Set(this.places.values());
     for (const key of keys) {
-      if (this.places.has(key)) continue;
-      const free = LIGHT.findIndex((_, place) => !taken.has(place));
-      taken.add(free);
-      this.places.set(key, free);
+      const place = this.places.get(key);
+      this.places.delete(key);
+      if (place !== undefined) this.places.set(key, place);
     }
+    for (const key of keys) {
+      if (!this.places.has(key)) this.places.set(key, this.freePlace(key));
+    }
+  }
+
+  // The wanted place or the next free one; else that of the job that was drawn first.
+  freePlace(key) {
+    const taken = new Set(this.places.values());
+    for (let step = 0; step < LIGHT.length; step += 1) {
+      const place = (wanted(key) + step) % LIGHT.length;
+      if (!taken.has(place)) return place;
+    }
+    const [oldest, place] = this.places.entries().next().value;
+    this.places.delete(oldest);
+    return place;
+  }
+
+  // Jobs in the order of their colours: bands do not change places.
+  inOrder(keys) {
+    return [...keys].sort((one, other) => this.places.get(one) - this.places.get(other));
   }
 
   colour(key) {
@@ -94,11 +120,17 @@ export function total(point) {
   return sum;
 }
 
-// The highest rate, or the bandwidth if rates exceed it by a rounding error only.
+// The highest rate that is drawn. Rates above the bandwidth are cut off soon: one burst
+// must not flatten all others.
 export function highest(points) {
   const bandwidth = Math.max(0, ...points.map((point) => point.bandwidth ?? 0));
-  const rate = Math.max(0, ...points.map(total));
-  return (rate > 1.001 * bandwidth ? rate : bandwidth) || 1;
+  const rate = highestRate(points);
+  if (!bandwidth) return rate || 1;
+  return rate > 1.001 * bandwidth ? Math.min(rate, CUT * bandwidth) : bandwidth;
+}
+
+export function highestRate(points) {
+  return Math.max(0, ...points.map(total));
 }
 
 // The jobs that moved most in these points, the largest first.
@@ -127,6 +159,7 @@ export function valueOf(point, key, keys) {
 // functions x (of a time) and y (of a rate); `to` is the right end.
 export function drawStack(svg, points, { keys, palette, scale, to, names = true }) {
   const labels = [];
+  const named = labelsOf(keys);
   let below = points.map(() => 0);
   for (const key of [...keys, OTHERS]) {
     const above = points.map((point, at) => below[at] + valueOf(point, key, keys));
@@ -135,14 +168,14 @@ export function drawStack(svg, points, { keys, palette, scale, to, names = true 
     };
     drawn("path", { class: "band", d: area(points, below, above, scale, to), ...fill }, svg);
     if (names && key !== OTHERS) {
-      labels.push([key, roomFor(nameOf(key), points, { below, above, scale, to })]);
+      labels.push([key, roomFor(named.get(key), points, { below, above, scale, to })]);
     }
     below = above;
   }
   for (const [key, place] of labels) {
     if (!place) continue;
     drawn("text", { class: "name", x: place.x, y: place.y, "text-anchor": "middle",
-      fill: inkOn(palette.colour(key)) }, svg).textContent = nameOf(key);
+      fill: inkOn(palette.colour(key)) }, svg).textContent = named.get(key);
   }
   drawCapacity(svg, points, scale, to);
 }
@@ -189,7 +222,9 @@ function drawCapacity(svg, points, scale, to) {
 
 // Items of a legend, in the order of the bands from below.
 export function legendItems(keys, palette, hasOthers) {
-  const items = keys.map((key) => legendItem(nameOf(key), { fill: palette.colour(key) }));
+  const named = labelsOf(keys);
+  const items = keys.map((key) => legendItem(
+    named.get(key), { fill: palette.colour(key) }));
   if (hasOthers) items.push(legendItem("all others", { class: "others" }));
   return items;
 }

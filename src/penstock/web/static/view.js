@@ -6,6 +6,7 @@ import { counted, duration, part, rate } from "./format.js";
 import { drawFrontier } from "./frontier.js";
 import { Picture, TimeWindow } from "./picture.js";
 import { Samples } from "./samples.js";
+import { Palette } from "./stack.js";
 import { drawYields, yieldTable } from "./yields.js";
 
 const NONE = "";
@@ -65,6 +66,7 @@ function policyTable() {
 // --- Timelines ------------------------------------------------------------------------
 
 const drawable = data.shown.find((each) => Object.keys(each.pictures).length);
+const palette = new Palette();
 const pictures = drawable ? [0, 1].map((at) => makePicture(at)) : [];
 
 // One of two pictures, which move together, with the same colours in the same order.
@@ -73,7 +75,7 @@ function makePicture(at) {
   const section = get(`timeline${at}`);
   const [title, box, words, legend, details] = section.children;
   const picture = new Picture(new Samples(), timeWindow(end - times[0]), {
-    box, words, legend, data: details, keys: series.map((each) => each.job),
+    box, words, legend, data: details, keys: series.map((each) => each.job), palette,
     // Of a workload without units, e.g. a synthetic one, all bandwidth is 1.
     amount: bandwidth[0] === 1 ? part : rate,
     time: (seconds) => duration(seconds - times[0]),
