@@ -172,6 +172,8 @@ class Coordinator:
             )
             job.unread_agents.add(agent)
             self._agents[agent].job_keys.add(job.key)
+        if max(job.claimed_nodes, len(job.counters)) > 1:
+            job.had_several_nodes = True
         self._update_nodes(job, now)
         self._stale.add(job.key)
 

@@ -78,6 +78,8 @@ class JobRecord:
     """Agent -> whether its last order was to stage the job's writes."""
     partition: Partition | None = None
     """The storage targets that its new files go to; None: not known."""
+    had_several_nodes: bool = False
+    """True from the moment when it has more than one node until it ends."""
     sent_partitions: dict[str, Partition] = field(default_factory=dict)
     """Agent -> partition last sent to it."""
     busy_agents: list[str] = field(default_factory=list)
@@ -204,7 +206,7 @@ class JobRecord:
 
     def add_unsent(self, agent: str, rate: float, grants: dict[str, Grants]) -> None:
         """Add to the grants of an agent what has changed since the last ones."""
-        stage, partition = self.order.stage, self.partition
+        stage, partition = self.order.stage, self._sendable_partition()
         if self.sent_rates.get(agent) != rate:
             self.sent_rates[agent] = rate
             grants.setdefault(agent, Grants({}, {})).rates[self.key] = rate
@@ -215,6 +217,16 @@ class JobRecord:
             self.sent_partitions[agent] = partition
             orders = grants.setdefault(agent, Grants({}, {}))
             orders.partitions[self.key] = partition
+
+    def _sendable_partition(self) -> Partition | None:
+        """Return the partition; number 0, which redirects nothing, for several nodes.
+
+        A node does not see that a file is open on another one: joining its part would
+        overwrite what the other node has written since.
+        """
+        if self.partition is None or not self.had_several_nodes:
+            return self.partition
+        return msgspec.structs.replace(self.partition, number=0)
 
     def forget_sent(self, agent: str) -> None:
         """Forget what was sent to an agent, so that all of it is sent again."""

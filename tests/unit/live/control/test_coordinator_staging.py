@@ -8,6 +8,7 @@ from functools import partial
 from math import inf
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.errors import PenstockError
@@ -198,6 +199,38 @@ def test_agents_are_told_where_new_files_are() -> None:
         node.coordinator.receive("n", joined, node.now)
     node.decide()
     assert node.partitions == {"0:a": place}
+
+
+def test_a_job_on_several_nodes_is_not_redirected() -> None:
+    """Number 0 goes to all its nodes, also when the second one has left again."""
+    node = Node("3b", targets=2)
+    place = Partition(1, "/jobs/a", 0, ("/jobs/a",))
+    nowhere = Partition(0, "/jobs/a", 0, ("/jobs/a",))
+    node.coordinator.set_partition("0:a", place)
+    node.decide()
+    assert node.partitions == {"0:a": place}
+    node.coordinator.receive("m", AgentHello([]), node.now)
+    node.coordinator.receive("m", JobJoined("0:a", 0, "0", 0, 0.0), node.now)
+    output = node.coordinator.decide(node.now)
+    told = {
+        agent: message.partitions
+        for agent, message in output.messages
+        if isinstance(message, Grants) and message.partitions
+    }
+    assert told == {"n": {"0:a": nowhere}, "m": {"0:a": nowhere}}
+    node.coordinator.receive("m", JobLeft("0:a"), node.now)
+    node.coordinator.set_partition("0:a", msgspec.structs.replace(place, number=2))
+    node.partitions.clear()
+    node.decide()
+    assert node.partitions == {}
+
+
+def test_a_job_that_claims_several_nodes_is_not_redirected() -> None:
+    node = Node("3b", targets=2)
+    node.coordinator.receive("n", JobJoined("0:c", 0, "0", 4, 0.0), node.now)
+    node.coordinator.set_partition("0:c", Partition(1, "/jobs/c"))
+    node.decide()
+    assert node.partitions == {"0:c": Partition(0, "/jobs/c")}
 
 
 def test_a_static_partition_is_made_at_once() -> None:
