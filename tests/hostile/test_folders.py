@@ -33,7 +33,7 @@ ATTACKER, VICTIM = 65_021, 65_022
 #: Where the preload library and the daemon of B make folders.
 _PLACES = (Path(f"/dev/shm/penstock-{VICTIM}"), Path(f"/tmp/penstock-{VICTIM}"))  # noqa: S108
 
-#: Becomes a user, begins to stage into memory, and prints the answer.
+#: Becomes a user, begins to stage, into memory or a folder, and prints the answer.
 _STAGES = """
 import ctypes, os, sys
 user = int(sys.argv[1])
@@ -41,7 +41,8 @@ os.setgroups([])
 os.setresgid(user, user, user)
 os.setresuid(user, user, user)
 library = ctypes.CDLL(None, use_errno=True)
-answer = library.penstock_bbio_init(None, ctypes.c_size_t(1 << 20))
+folder = sys.argv[2].encode() or None
+answer = library.penstock_bbio_init(folder, ctypes.c_size_t(1 << 20))
 print(answer, ctypes.get_errno() if answer else 0)
 """
 
@@ -79,10 +80,10 @@ def _make(path: Path, kind: str) -> None:
     as_user(VICTIM if kind == "own" else ATTACKER, act)
 
 
-def _stage_into_memory() -> list[int]:
-    """Let B stage into memory; return the answer and the number of the error."""
+def _stage(folder: Path | str = "") -> list[int]:
+    """Let B stage, into memory without a folder; return answer and number of error."""
     done = subprocess.run(
-        [sys.executable, "-c", _STAGES, str(VICTIM)],
+        [sys.executable, "-c", _STAGES, str(VICTIM), str(folder)],
         env={**os.environ, "LD_PRELOAD": str(shim_path())},
         capture_output=True,
         text=True,
@@ -107,11 +108,21 @@ def test_the_library_stages_into_no_folder_that_others_can_change(
     """Who can change the folder can remove journals, and the data in them."""
     memory = _PLACES[0]
     _make(memory, kind)
-    assert _stage_into_memory() == [-1, error]
+    assert _stage() == [-1, error]
     _remove(memory)
-    assert _stage_into_memory() == [0, 0]
+    assert _stage() == [0, 0]
     status = memory.lstat()
     assert (status.st_uid, status.st_mode & 0o7777) == (VICTIM, 0o700)
+
+
+@pytest.mark.parametrize("kind", ["folder", "own", "link"])
+def test_a_folder_that_the_program_names_is_looked_at_too(kind: str) -> None:
+    place = _PLACES[1]
+    _make(place, kind)
+    assert _stage(place) == [-1, errno.EACCES]
+    _remove(place)
+    as_user(VICTIM, lambda: place.mkdir(mode=0o700))
+    assert _stage(place) == [0, 0]
 
 
 @pytest.mark.parametrize("kind", ["folder", "own", "link", "file"])

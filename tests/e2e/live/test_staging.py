@@ -735,6 +735,34 @@ def test_a_program_that_closes_every_descriptor_loses_nothing(stage: Stage) -> N
     assert stage.left_over() == []
 
 
+# --- The folder of the journals -------------------------------------------------------
+
+LISTS_JOURNALS = """
+import os, sys
+os.write(os.open("a", os.O_WRONLY | os.O_CREAT, 0o600), b"x" * 5000)
+print(len(os.listdir(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "count"),
+    [("", 0o700, 1), ("", 0o770, 0), ("link", 0o700, 0), ("link/", 0o700, 0)],
+)
+def test_journals_are_in_a_folder_that_others_cannot_change(
+    stage: Stage, tmp_path: Path, name: str, mode: int, count: int
+) -> None:
+    (tmp_path / "link").symlink_to(stage.journals)
+    environment = stage.environment()
+    stage.journals.chmod(mode)
+    if name:
+        environment["PENSTOCK_STAGING"] = f"{tmp_path}/{name}"
+    done = stage.run(
+        *(sys.executable, "-c", LISTS_JOURNALS, stage.journals), environment=environment
+    )
+    assert int(done.stdout) == count
+    assert (stage.folder / "a").read_bytes() == b"x" * 5000
+
+
 # --- The interface for programs -------------------------------------------------------
 
 BBIO = """

@@ -45,6 +45,13 @@ static bool copy_text(char to[1024], const char *text)
     return true;
 }
 
+/* With a slash at its end, a link would be followed. */
+static void strip_slashes(char *path)
+{
+    for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--)
+        path[end - 1] = '\0';
+}
+
 static bool is_set_to(const char *variable, const char *word)
 {
     const char *value = secure_getenv(variable);
@@ -163,7 +170,8 @@ static uint64_t rounded(uint64_t capacity)
     return capacity / 4096 * 4096;
 }
 
-/* Return 0 if a folder belongs to this user and no other user can write to it. */
+/* Return 0 if a folder belongs to this user and no other user can write to it. Python
+ * has the same rule in live/wire/folder.py (own_folder). */
 static int check_own_folder(const char *folder, uint64_t user)
 {
     const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
@@ -180,17 +188,13 @@ static int check_own_folder(const char *folder, uint64_t user)
 }
 
 /* Make the folder in memory for this user alone. All users can make folders and links
- * in /dev/shm, also of this name: what exists is checked. Python has the same rule in
- * live/wire/folder.py (own_folder). */
-static int make_memory_folder(char folder[1024])
+ * in /dev/shm, also of this name: what exists is checked. */
+static int make_memory_folder(char folder[1024], uint64_t user)
 {
-    uint64_t user = (uint64_t)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
     const char *end = folder + 1024;
     text_put_decimal(text_put(folder, end, "/dev/shm/penstock-"), end, user);
     long answer = raw_call(SYS_mkdirat, AT_FDCWD, (long)folder, 0700, 0, 0, 0);
-    if (answer != 0 && answer != -EEXIST)
-        return (int)answer;
-    return check_own_folder(folder, user);
+    return answer == -EEXIST ? 0 : (int)answer;
 }
 
 /* Write the folder into the page: the agent starts a drainer for it. A job with
@@ -214,12 +218,19 @@ static void publish_folder(void)
 int stage_use(const char *folder, uint64_t capacity)
 {
     struct stage_settings *settings = &stage_settings;
+    uint64_t user = (uint64_t)raw_call(SYS_geteuid, 0, 0, 0, 0, 0, 0);
     char chosen[1024];
     int answer = 0;
     if (folder == NULL)
-        answer = make_memory_folder(chosen);
+        answer = make_memory_folder(chosen, user);
     else if (folder[0] != '/' || !copy_text(chosen, folder))
         answer = -EINVAL;
+    if (answer == 0)
+        strip_slashes(chosen);
+    /* A drainer stages nothing, and looks at the owner of each journal. */
+    bool drains = secure_getenv("PENSTOCK_DRAIN") != NULL;
+    if (answer == 0 && !drains)
+        answer = check_own_folder(chosen, user);
     if (answer != 0)
         return answer;
     memcpy(settings->folder, chosen, sizeof chosen);
@@ -230,7 +241,7 @@ int stage_use(const char *folder, uint64_t capacity)
     settings->terms.durable = settings->terms.durable && settings->terms.checked;
     memcpy(settings->terms.page, attached_page_id, sizeof attached_page_id);
     stage_note_process();
-    if (secure_getenv("PENSTOCK_DRAIN") == NULL) /* a drainer stages nothing */
+    if (!drains)
         publish_folder();
     return 0;
 }
@@ -250,7 +261,7 @@ bool stage_read_settings(void)
 /* --- The log -------------------------------------------------------------------- */
 
 /* Write to the log in the staging folder, or nowhere if the folder is gone; never
- * to the output of the program. */
+ * to the output of the program. A pipe of this name must not hold it up. */
 void stage_log(const char *what, const char *path, int error)
 {
     char name[1100], line[JOURNAL_PATH_BYTES + 512];
@@ -269,7 +280,8 @@ void stage_log(const char *what, const char *path, int error)
         return;
     text_put(text_put(name, name + sizeof name, stage_settings.folder),
              name + sizeof name, "/shim.log");
-    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    const int flags =
+        O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)name, flags, 0600, 0, 0);
     if (fd < 0)
         return;

@@ -241,6 +241,22 @@ def test_a_path_without_the_right_to_write_is_a_reason(made: HandMadeJournal) ->
     assert report.reason == f"the file cannot be written: {text}"
 
 
+def test_a_log_that_is_a_pipe_holds_up_no_drain(made: HandMadeJournal) -> None:
+    """Nobody reads it. The log would say that the journal is put aside."""
+    made.append(0, b"data")
+    made.file.unlink()
+    made.file.write_bytes(b"another file")
+    made.save()
+    os.mkfifo(made.folder / "shim.log")
+    process = start_drainer(made.folder, os.geteuid(), os.getegid(), {})
+    try:
+        process.wait(LIMIT_S)
+    finally:
+        process.kill()
+        process.wait()
+    assert len(list(made.folder.glob("*.failed"))) == 1
+
+
 def test_a_read_only_file_of_the_user_is_drained(made: HandMadeJournal) -> None:
     made.append(0, b"data")
     made.file.chmod(0o444)
