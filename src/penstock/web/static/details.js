@@ -165,7 +165,8 @@ function drawing(operations, shared) {
 
 // --- Past jobs ------------------------------------------------------------------------
 
-export async function showPast(box, open) {
+// `shared`: the bandwidth whose units all amounts have.
+export async function showPast(box, open, shared) {
   let answer;
   try {
     answer = await getJson("api/history");
@@ -176,7 +177,7 @@ export async function showPast(box, open) {
   const rows = answer.jobs.reverse().map((job) => [
     plainButton(job.job, () => open(`${job.user}:${job.job}`)), instant(job.joined),
     duration((job.left ?? Date.now() / 1000) - job.joined),
-    volume(job.moved), duration(job.lost), job.progress_yield.toFixed(3), job.policy,
+    volume(job.moved, shared), duration(job.lost), job.progress_yield.toFixed(3), job.policy,
   ]);
   const heads = ["job", "from", "took", "moved", "lost", "yield", "policy"];
   box.replaceChildren(rows.length ? table([heads, ...rows], "The latest first") :

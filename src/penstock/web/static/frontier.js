@@ -5,7 +5,7 @@
 
 import { drawn } from "./dom.js";
 
-const [LEFT, BOTTOM, TOP, RIGHT] = [52, 34, 14, 12];
+const [LEFT, BOTTOM, TOP, RIGHT] = [52, 34, 28, 12];
 // As in `penstock compare --plot`: one policy that is far behind must not squeeze all
 // others into a corner. It is drawn as an arrow at the edge.
 const LOSS_SHOWN = 3;
@@ -83,7 +83,7 @@ function drawAxes(svg, x, y, [width, height]) {
   }
   drawn("text", { x: width - RIGHT, y: height - 4, "text-anchor": "end" }, svg)
     .textContent = "MinYield: the worst-off application";
-  drawn("text", { x: 4, y: TOP - 3 }, svg).textContent = "Efficiency: all applications";
+  drawn("text", { x: 4, y: 11 }, svg).textContent = "Efficiency: all applications";
 }
 
 function drawBound(svg, place, height, bound) {
@@ -146,7 +146,7 @@ function drawNames(svg, placed, chosen, { width, height }) {
     ...placed.map(({ x, y }) => [x - 7, y - 7, x + 7, y + 7]),
     ...boxesOf(placed.filter((each) => each.policy.frontier)),
     // The name of the axis.
-    [0, 0, 29 * LETTER, TOP],
+    [0, 0, 29 * LETTER, 14],
   ];
   const rank = ({ policies }) => Math.min(...policies.map((policy) => (
     chosen.includes(policy.policy) ? 0 : policy.frontier ? 1 : 2)));

@@ -39,7 +39,8 @@ const operations = new Operations({
   confirm: get("confirm"), words: get("confirm-words"), whatIf: get("what-if"),
   simulated: get("what-if-answer"), palette,
 });
-get("load-past").addEventListener("click", () => showPast(get("past"), open));
+get("load-past").addEventListener("click",
+  () => showPast(get("past"), open, jobs.status?.bandwidth ?? undefined));
 
 // The instant of the last status by the clock of the server, which is shown, and by that
 // of the browser, which may be another one.

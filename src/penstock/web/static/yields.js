@@ -35,7 +35,7 @@ export function drawYields(box, { applications, yields, names, bound }) {
     drawn("line", { class: "capacity", x1: x, x2: x, y1: TOP, y2: height - 32 }, svg);
     const anchor = x < width / 2 ? "start" : "end";
     drawn("text", { x, y: height - 20, "text-anchor": anchor }, svg).textContent =
-      `bound ${bound.toFixed(3)}: no scheduler has a higher lowest yield`;
+      `bound ${bound.toFixed(3)}`;
   }
   for (const [value, anchor] of [[low, "start"], [1, "end"]]) {
     drawn("text", { x: place(value), y: height - 4, "text-anchor": anchor }, svg)
