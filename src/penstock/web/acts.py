@@ -93,16 +93,31 @@ class LimitAct(msgspec.Struct, frozen=True, tag_field="act", tag="limit"):
         limit = _rate(self.limit, _NONE, "limit")
         return SetLimit(self.job, inf if limit is None else limit)
 
+    def exact(self, before: StatusDocument) -> LimitAct:
+        """Return this act with the key of its job.
+
+        A job that does not run keeps its name: the daemon refuses it. Raises
+        `InputError` if jobs of several users have the name.
+        """
+        keys = [f"{line.user}:{line.job_name}" for line in before.jobs]
+        if self.job in keys:
+            return self
+        named = [key for key in keys if key.partition(":")[2] == self.job]
+        if len(named) > 1:
+            raise InputError(
+                f"several jobs are called {self.job!r}",
+                where="job",
+                remedy=f"name one by its user: {' or '.join(named)}",
+            )
+        return LimitAct(named[0], self.limit) if named else self
+
     def undo(self, before: StatusDocument) -> Act | None:
         """Return the act that brings a status back; None if it is not known."""
-        limits = [
-            line.limit
-            for line in before.jobs
-            if self.job in (line.job_name, f"{line.user}:{line.job_name}")
-        ]
-        if len(limits) != 1:
-            return None
-        return LimitAct(self.job, _NONE if limits[0] is None else f"{limits[0]!r} B/s")
+        for line in before.jobs:
+            if self.job == f"{line.user}:{line.job_name}":
+                limit = _NONE if line.limit is None else f"{line.limit!r} B/s"
+                return LimitAct(self.job, limit)
+        return None
 
 
 class ModeAct(msgspec.Struct, frozen=True, tag_field="act", tag="mode"):
@@ -185,11 +200,14 @@ class ActLog:
         PenstockError
             If the daemon refuses, or does not answer.
         """
-        request = act.request()
+        # Bad quantities are refused before the daemon is asked.
+        act.request()
         # One after the other: what undoes an act is what was there directly before.
         async with self._turn:
             before = await self._source.ask(GetStatus(explains=False), reader)
-            answer = await self._source.ask(request, reader)
+            if isinstance(act, LimitAct):
+                act = act.exact(before)
+            answer = await self._source.ask(act.request(), reader)
         undo = act.undo(before)
         entry = {
             "time": self._wall(),

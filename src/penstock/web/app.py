@@ -300,12 +300,15 @@ async def _status(dashboard: Dashboard, reader: Reader, _: Request) -> Response:
 
 async def _job(dashboard: Dashboard, reader: Reader, request: Request) -> Response:
     name = request.path_params["name"]
+    joined_s = _instant(request, "joined") if "joined" in request.query_params else 0.0
     try:
-        explained = await dashboard.link.ask(ExplainJob(name), reader)
+        explained = await dashboard.link.ask(ExplainJob(name, joined_s), reader)
     except InputError as error:
         return _error(str(error), HTTPStatus.NOT_FOUND)
     try:
-        report: JobReport = await dashboard.link.ask(GetJobReport(name), reader)
+        report: JobReport = await dashboard.link.ask(
+            GetJobReport(name, joined_s), reader
+        )
     except InputError as error:
         # It had no operation yet, or nothing is archived.
         reported: dict[str, Any] = {"report": None, "report_note": str(error)}
@@ -314,7 +317,8 @@ async def _job(dashboard: Dashboard, reader: Reader, request: Request) -> Respon
     return _json(
         {
             "penstock": 1,
-            "job": _line(dashboard.watch, reader, name),
+            # A past run is not the one that may run now under its name.
+            "job": None if joined_s else _line(dashboard.watch, reader, name),
             "explanation": explained.text,
             **reported,
         }
@@ -404,10 +408,16 @@ async def _what_if(dashboard: Dashboard, reader: Reader, request: Request) -> Re
     if reader.user is not None:
         return _error(_OPERATORS_ONLY, HTTPStatus.FORBIDDEN)
     end_s = time.time()
+    status = _latest(dashboard.watch).status
     question = {
         "folder": str(_archive(dashboard)),
         "policy": request.query_params.get("policy", ""),
-        "present": _latest(dashboard.watch).status.policy,
+        "present": status.policy,
+        "running": {
+            f"{line.user}:{line.job_name}": line.progress_yield
+            for line in status.jobs
+            if line.active or line.operations
+        },
         "begin_s": end_s - _SIMULATED_S,
         "end_s": end_s,
     }

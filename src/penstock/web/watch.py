@@ -172,7 +172,7 @@ class Watch:
         while may_go_on() and not self._is_closed:
             news = self._news
             if self.silence:
-                yield self._silence_event()
+                yield self._silence_event(self.silence)
             elif self.latest is not None and self.latest.number != sent:
                 poll = self.latest
                 for text in await self._events_of(poll, sent, reader):
@@ -182,6 +182,8 @@ class Watch:
                 await asyncio.wait_for(news.wait(), _ALIVE_S)
             except TimeoutError:
                 yield b": no news\n\n"
+        if not self._is_closed:
+            yield self._silence_event("your access has ended: log in again")
 
     def _number_of(self, event_id: str) -> int | None:
         """Return the number of a poll of this run; None for any other id."""
@@ -222,6 +224,6 @@ class Watch:
             self._texts[name, reader] = text
         return text
 
-    def _silence_event(self) -> bytes:
+    def _silence_event(self, reason: str) -> bytes:
         since_s = None if self.latest is None else self.latest.time_s
-        return event_text("silence", {"since": since_s, "reason": self.silence})
+        return event_text("silence", {"since": since_s, "reason": reason})

@@ -17,7 +17,7 @@ import json
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -113,13 +113,15 @@ def what_if(
     begin_s: float,
     end_s: float,
     *,
+    running: Mapping[str, float] | None = None,
     compiled: bool = True,
 ) -> dict[str, Any]:
     """Return what a policy would have given to the jobs between two instants.
 
-    ``jobs`` has the yields of each job, ``present`` and ``policy``; the worst-off under
-    the present policy first. ``picture`` is the simulated one under the new policy, in
-    the form of `picture`.
+    ``jobs`` has the yields of each job, ``present`` and ``policy``, and ``actual``, the
+    one that it really had; the worst-off under the present policy first. ``left_out``
+    are the keys of jobs that run and have ended no operation. ``picture`` is the
+    simulated one under the new policy, in the form of `picture`.
 
     Parameters
     ----------
@@ -127,15 +129,23 @@ def what_if(
         The archive.
     policy, present
         The new policy, and the one that runs.
+    running
+        Yields of the jobs that run now, by their keys.
     compiled
         As in `simulate`.
     """
+    running = running or {}
     storages = _operations_by_storage(folder, begin_s, end_s)
-    yields: dict[str, dict[str, float]] = {"present": {}, "policy": {}}
+    yields: dict[str, dict[str, float]] = {"present": {}, "policy": {}, "actual": {}}
     rates: dict[str, list[float]] = {}
     bandwidth = 0.0
     for operations in storages:
         keys = [run.job_key for run in operations]
+        for past, done in operations.items():
+            worst = yields["actual"].get(past.job_key, 1.0)
+            lost_s = sum(each.lost_s for each in done)
+            reached = replace(past, lost_s=lost_s).progress_yield(end_s)
+            yields["actual"][past.job_key] = min(worst, reached)
         for which, name in (("present", present), ("policy", policy)):
             run, origin_s = _simulated(operations, name, compiled=compiled)
             for key, reached in zip(keys, run.yields.tolist(), strict=True):
@@ -147,7 +157,8 @@ def what_if(
     return {
         "policy": policy,
         "present": present,
-        "jobs": _job_rows(yields),
+        "jobs": _job_rows(yields, running),
+        "left_out": sorted(running.keys() - yields["present"].keys()),
         "picture": _picture(rates, bandwidth, begin_s, end_s),
     }
 
@@ -213,10 +224,22 @@ def _add_rates(
         rates[key] = list(map(sum, zip(known, mean, strict=True)))
 
 
-def _job_rows(yields: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
-    present, new = yields["present"], yields["policy"]
+def _job_rows(
+    yields: dict[str, dict[str, float]], running: Mapping[str, float]
+) -> list[dict[str, Any]]:
+    present = yields["present"]
     order = sorted(present, key=lambda key: (round(present[key], 6), key))
-    return [{"job": k, "present": present[k], "policy": new[k]} for k in order]
+    # The archive does not know yet what an operation under way has lost.
+    actual = yields["actual"] | {k: running[k] for k in order if k in running}
+    return [
+        {
+            "job": key,
+            "present": present[key],
+            "policy": yields["policy"][key],
+            "actual": actual[key],
+        }
+        for key in order
+    ]
 
 
 def _picture(

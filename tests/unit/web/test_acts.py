@@ -44,9 +44,8 @@ ACTS: list[tuple[Act, ControllerRequest, Act | None]] = [
     (PolicyAct("fcfs"), SetPolicy("fcfs"), PolicyAct("fair-share")),
     (BandwidthAct("2 MB/s"), SetBandwidth(2e6), BandwidthAct("10000000.0 B/s")),
     (BandwidthAct("learn"), SetBandwidth(None), BandwidthAct("10000000.0 B/s")),
-    (LimitAct("a", "2 MB/s"), SetLimit("a", 2e6), LimitAct("a", "none")),
+    (LimitAct("7:a", "2 MB/s"), SetLimit("7:a", 2e6), LimitAct("7:a", "none")),
     (LimitAct("7:b", "none"), SetLimit("7:b", inf), LimitAct("7:b", "5000000.0 B/s")),
-    (LimitAct("twin", "1 MB/s"), SetLimit("twin", 1e6), None),
     (LimitAct("gone", "1 MB/s"), SetLimit("gone", 1e6), None),
     (ModeAct("off"), SetMode("off"), ModeAct("control")),
 ]
@@ -62,6 +61,20 @@ def test_an_act_and_its_undoing(
     assert decode_act(msgspec.json.encode(act)) == act
     if undo is not None:
         undo.request()
+
+
+def test_a_limit_names_the_job_by_its_user() -> None:
+    """Jobs of two users may have one name; a change can be undone in any case."""
+    daemon = FakeDaemon()
+    log = ActLog(daemon)
+    with pytest.raises(InputError, match=r"several jobs.*7:twin or 8:twin"):
+        asyncio.run(log.carry_out(LimitAct("twin", "1 MB/s"), OPERATOR))
+    assert daemon.asked == [GetStatus(explains=False)]
+    assert log.entries() == []
+    for name, key in (("8:twin", "8:twin"), ("a", "7:a")):
+        entry = asyncio.run(log.carry_out(LimitAct(name, "1 MB/s"), OPERATOR))
+        assert daemon.asked[-1] == SetLimit(key, 1e6)
+        assert entry["undo"] == {"act": "limit", "job": key, "limit": "none"}
 
 
 def test_a_learnt_bandwidth_is_learnt_again() -> None:

@@ -234,6 +234,15 @@ def test_an_unknown_job(site: Site) -> None:
     assert answer.json() == {"penstock": 1, "error": "there is no job 'nobody'"}
 
 
+def test_a_past_run_is_not_the_one_that_runs_now(site: Site) -> None:
+    site.poll()
+    answer = site.client.get("/api/jobs/7:a?joined=1000.5").json()
+    assert answer["job"] is None
+    asked = [request for request, _ in site.link.asked]
+    assert asked[-2:] == [ExplainJob("7:a", 1000.5), GetJobReport("7:a", 1000.5)]
+    assert site.client.get("/api/jobs/7:a?joined=then").status_code == 400
+
+
 def test_past_jobs(site: Site) -> None:
     (job,) = site.client.get("/api/history").json()["jobs"]
     assert (job["job"], job["left"], job["progress_yield"]) == ("a", 9.0, 0.9)
@@ -347,6 +356,12 @@ def test_what_another_policy_would_have_done(
     (question,) = asked
     assert (question["present"], question["folder"]) == ("fair-share", str(tmp_path))
     assert question["end_s"] - question["begin_s"] == 3600.0
+    status = site.dashboard.watch.latest
+    assert status is not None
+    assert question["running"] == {
+        f"{line.user}:{line.job_name}": line.progress_yield
+        for line in status.status.jobs
+    }
     with taken(site.dashboard.simulations, 1):
         assert site.client.get("/api/what-if?policy=fcfs").status_code == 503
 

@@ -214,7 +214,10 @@ def test_a_reader_whose_rights_end_gets_no_more_events() -> None:
         await take(events, 2)
         rights[0] = False
         await rig.poll()
-        assert [text async for text in events] == []
+        # No status any more, only why.
+        (last,) = [parsed(text) async for text in events]
+        assert last[0] == "silence"
+        assert last[1]["reason"] == "your access has ended: log in again"
 
     with_watch(act)
 

@@ -44,6 +44,23 @@ def test_first_come_first_served_instead_of_equal_shares(tmp_path: Path) -> None
     assert best > rows["7:a"]["present"]
 
 
+def test_jobs_that_run_are_left_out_by_name_and_real_yields_are_told(
+    tmp_path: Path,
+) -> None:
+    _two_jobs(tmp_path)
+    running = {"7:a": 0.25, "9:new": 0.5}
+    answer = what_if(
+        *(tmp_path, "fcfs", "fair-share", *HOUR), running=running, compiled=False
+    )
+    actual = {row["job"]: row["actual"] for row in answer["jobs"]}
+    # b lost 10 s; what the operation of a under way has lost only the daemon knows.
+    left_s = run("8:b").left_s
+    assert left_s is not None
+    length_s = min(left_s, 100.0) - run("8:b").joined_s
+    assert actual == pytest.approx({"7:a": 0.25, "8:b": 1.0 - 10.0 / length_s})
+    assert answer["left_out"] == ["9:new"]
+
+
 def test_the_simulated_picture(tmp_path: Path) -> None:
     _two_jobs(tmp_path)
     picture = _asked(tmp_path)["picture"]

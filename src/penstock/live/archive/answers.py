@@ -50,6 +50,8 @@ from penstock.units import (
 
 __all__ = ["ArchiveAnswers"]
 
+#: Two instants that differ by less are the same (s): the archive counts milliseconds.
+_SAME_S: Final = 1e-3
 #: Operations of one job that a report shows, the last ones.
 _MOST_OPERATIONS: Final = 20_000
 #: Operations of other jobs that a report to an operator contains: with the largest
@@ -99,7 +101,7 @@ class ArchiveAnswers:
             jobs = [self._past_job(run) for run in runs]
             return PastJobs(jobs, self._last_shared(runs))
         if isinstance(request, GetJobReport | ExplainJob):
-            report = self._report(request.job_name, user)
+            report = self._report(request.job_name, user, request.joined_s)
             return report if isinstance(request, GetJobReport) else _in_words(report)
         raise InputError("this request is not about past jobs")
 
@@ -110,8 +112,8 @@ class ArchiveAnswers:
         operations = self._reader.operations(runs[-1:], newest=1)[runs[-1]]
         return _finite(operations[-1].capacity) if operations else None
 
-    def _report(self, name: str, user: int | None) -> JobReport:
-        run = self._last_run(name, user)
+    def _report(self, name: str, user: int | None, joined_s: float) -> JobReport:
+        run = self._run(name, user, joined_s)
         end_s = self._wall() if run.left_s is None else run.left_s
         count = self._reader.operation_count([run])
         own = self._reader.operations([run], newest=_MOST_OPERATIONS)[run]
@@ -149,7 +151,19 @@ class ArchiveAnswers:
             for run, done in operations.items()
         ]
 
-    def _last_run(self, name: str, user: int | None) -> ArchivedRun:
+    def _run(self, name: str, user: int | None, joined_s: float) -> ArchivedRun:
+        """Return the run that joined at an instant; 0: the last run."""
+        if joined_s:
+            there = self._reader.runs(
+                user=user, job=name, since_s=joined_s, until_s=joined_s + _SAME_S
+            )
+            for run in there:
+                if abs(run.joined_s - joined_s) <= _SAME_S:
+                    return run
+            raise InputError(
+                f"no run of {name!r} began at {format_instant(joined_s)}",
+                remedy="penstock history lists past jobs",
+            )
         runs = self._reader.runs(user=user, job=name, newest=1)
         if not runs:
             raise InputError(

@@ -253,7 +253,8 @@ class ControlLoop:
         """Return True if the archive answers a request, and not the coordinator."""
         request = message.request
         if isinstance(request, ExplainJob) and self.archive:
-            return not self.coordinator.has_job(request.job_name, message)
+            runs_now = self.coordinator.has_job(request.job_name, message)
+            return bool(request.joined_s) or not runs_now
         return isinstance(request, ListPastJobs | GetJobReport)
 
     def _answer_from_archive(self, agent: str, message: UserRequest) -> None:

@@ -45,8 +45,9 @@ export class JobDialog {
     if (this.dialog.open && isDue) this.refresh(status.time);
   }
 
-  async open(key) {
-    this.key = key;
+  // `joined`: when a past run began (s since 1970); 0: the job that runs, or the last run.
+  async open(key, joined = 0) {
+    Object.assign(this, { key, joined });
     this.title.textContent = nameOf(key);
     this.body.replaceChildren(paragraph("Asking the daemon ..."));
     if (!this.dialog.open) this.dialog.showModal();
@@ -54,17 +55,19 @@ export class JobDialog {
   }
 
   async refresh(nowS) {
-    const { key } = this;
+    const { key, joined } = this;
     this.askedS = null;
     let parts;
     try {
-      const answer = await getJson(`api/jobs/${encodeURIComponent(key)}`);
+      const which = joined ? `?joined=${joined}` : "";
+      const answer = await getJson(`api/jobs/${encodeURIComponent(key)}${which}`);
       parts = jobParts(answer, this.shared, this.mode);
     } catch (error) {
       parts = [paragraph(error.message, "bad")];
     }
     // The reader may have opened another one meanwhile.
-    if (this.key === key) this.body.replaceChildren(...parts);
+    const isSame = this.key === key && this.joined === joined;
+    if (isSame) this.body.replaceChildren(...parts);
     this.askedS = nowS;
   }
 }
@@ -174,9 +177,11 @@ export async function showPast(box, open, shared) {
     box.replaceChildren(paragraph(error.message, "bad"));
     return;
   }
-  const rows = answer.jobs.reverse().map((job) => [
-    plainButton(job.job, () => open(`${job.user}:${job.job}`)), instant(job.joined),
-    duration((job.left ?? Date.now() / 1000) - job.joined),
+  // Jobs that run are above, with what their operations under way have lost.
+  const ended = answer.jobs.reverse().filter((job) => job.left !== null);
+  const rows = ended.map((job) => [
+    plainButton(job.job, () => open(`${job.user}:${job.job}`, job.joined)),
+    instant(job.joined), duration(job.left - job.joined),
     volume(job.moved, shared), duration(job.lost), job.progress_yield.toFixed(3), job.policy,
   ]);
   const heads = ["job", "from", "took", "moved", "lost", "yield", "policy"];

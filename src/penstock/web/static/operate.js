@@ -53,19 +53,29 @@ export function changeWords(act, status) {
   return `Control: ${arrow(MODES[status.mode], MODES[act.mode] ?? act.mode)}`;
 }
 
+function leftOut(keys) {
+  if (!keys.length) return "";
+  return ` Left out, because they have ended no operation: ` +
+    `${keys.slice(0, MOST_ROWS).map(nameOf).join(", ")}` +
+    `${keys.length > MOST_ROWS ? " ..." : ""}.`;
+}
+
 function whatIfParts(answer, past, palette) {
   const lowest = (which) => Math.min(...answer.jobs.map((job) => job[which]));
   const rows = answer.jobs.slice(0, MOST_ROWS).map((job) => [
-    nameOf(job.job), job.present.toFixed(3), job.policy.toFixed(3),
+    nameOf(job.job), job.actual.toFixed(3), job.present.toFixed(3),
+    job.policy.toFixed(3),
   ]);
   return [
     paragraph(`Simulated on ${counted(answer.jobs.length, "job")} of the last hour: the ` +
       `lowest yield is ${lowest("present").toFixed(3)} under ${answer.present}, ` +
-      `${lowest("policy").toFixed(3)} under ${answer.policy}.`),
+      `${lowest("policy").toFixed(3)} under ${answer.policy}. ` +
+      `They really had ${lowest("actual").toFixed(3)}.${leftOut(answer.left_out)}`),
     ...comparedPictures([
       ["What was", past], [`Simulated under ${answer.policy}`, answer.picture],
     ], palette),
-    table([["job", `yield, ${answer.present}`, `yield, ${answer.policy}`], ...rows],
+    table([["job", "real yield", `yield, ${answer.present}`,
+      `yield, ${answer.policy}`], ...rows],
       `The worst-off of ${counted(answer.jobs.length, "job")}`),
   ];
 }

@@ -85,6 +85,21 @@ def test_operators_see_all_jobs_and_the_latest_first_are_kept(folder: Path) -> N
     assert len(_ask(folder, ListPastJobs(), user=0, trusted=True).jobs) == 4
 
 
+def test_an_earlier_run_is_reported_if_its_instant_is_given(folder: Path) -> None:
+    record(folder, (run("7:a", joined_s=150.0, left_s=160.0, lost_s=0.0), []))
+    first, last = [
+        job for job in _ask(folder, ListPastJobs()).jobs if job.job_name == "a"
+    ]
+    for job in (first, last):
+        report = _ask(folder, GetJobReport("a", job.joined_s))
+        assert report.job == job
+        words = _ask(folder, ExplainJob("a", job.joined_s)).text
+        assert words.startswith("a ended ")
+    assert first.joined_s < last.joined_s
+    refused = _ask(folder, GetJobReport("a", last.joined_s + 1.0))
+    assert "no run of 'a' began at" in refused.reason
+
+
 def test_the_last_run_is_reported(folder: Path) -> None:
     record(folder, (run("7:a", joined_s=150.0, left_s=160.0, lost_s=0.0), []))
     report = _ask(folder, GetJobReport("a"))

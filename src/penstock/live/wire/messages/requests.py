@@ -94,9 +94,11 @@ class GetStatus(Message):
 
 
 class ExplainJob(Message):
-    """Ask why a job has the grant that it has."""
+    """Ask why a job has the grant that it has, or what a past run of it did."""
 
     job_name: Name
+    joined_s: Amount = 0.0
+    """When the past run joined (s since 1970); 0: the job that runs, or the last."""
 
 
 class ListPastJobs(Message):
@@ -107,9 +109,11 @@ class ListPastJobs(Message):
 
 
 class GetJobReport(Message):
-    """Ask for the `JobReport` of the last run of a job."""
+    """Ask for the `JobReport` of a run of a job."""
 
     job_name: Name
+    joined_s: Amount = 0.0
+    """When the run joined (s since 1970); 0: the last run."""
 
 
 class SetPolicy(Message):
