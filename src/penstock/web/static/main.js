@@ -31,7 +31,7 @@ const picture = new Picture(samples, shownTime, {
 const dialog = new JobDialog({
   dialog: get("job"), title: get("job-title"), body: get("job-body"),
 });
-const open = (key) => dialog.open(key);
+const open = (key, joined) => dialog.open(key, joined);
 const jobs = new JobTable(
   { table: get("jobs"), filter: get("filter"), note: get("jobs-note") }, open);
 const operations = new Operations({
