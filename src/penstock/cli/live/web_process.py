@@ -135,8 +135,19 @@ def _listen(address: str) -> socket.socket:
         raise InputError(
             f"cannot listen: {error.strerror or error}",
             where=f"web {address!r}",
-            remedy="give another HOST:PORT, e.g. 127.0.0.1:9480, or unix:/PATH",
+            remedy=_listen_remedy(address, error),
         ) from None
+
+
+def _listen_remedy(address: str, error: OSError) -> str:
+    """Return what to do if an address cannot be used."""
+    if address.startswith(UNIX):
+        return "give another unix:/PATH, or HOST:PORT"
+    if error.errno == errno.EACCES:
+        return "ports below 1024 need root: give a larger one, e.g. 127.0.0.1:9480"
+    if error.errno == errno.EADDRINUSE:
+        return "give another port, because another program uses this one"
+    return "give another HOST:PORT, e.g. 127.0.0.1:9480, or unix:/PATH"
 
 
 def _listen_at_path(path: Path) -> socket.socket:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 from contextlib import nullcontext
 from pathlib import Path
@@ -40,9 +41,16 @@ def test_a_port_that_is_taken_is_reported_at_once() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(
-            InputError, match=r"web '.*': cannot listen: Address already"
+            InputError, match=r"web '.*': cannot listen: Address already.*another port"
         ):
             web_process(Settings(web=address))
+
+
+def test_a_small_port_needs_root() -> None:
+    error = PermissionError(errno.EACCES, "Permission denied")
+    remedy = module._listen_remedy("127.0.0.1:80", error)
+    assert remedy.startswith("ports below 1024 need root")
+    assert "unix:/PATH" in module._listen_remedy("unix:/run/a.sock", error)
 
 
 @pytest.mark.usefixtures("extra")
