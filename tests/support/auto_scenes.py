@@ -36,11 +36,16 @@ def _writer(
     return Writer.of_requests(name, requests, size, delay, **rest)
 
 
-def _repeated(name: str, work_s: float, volume: float, phases: int) -> Writer:
+def _repeated(
+    name: str, work_s: float, volume: float, phases: int, pause_s: float = 0.0
+) -> Writer:
     """Return a writer that works, then writes a checkpoint, again and again."""
+    write = Step(Act.WRITE, volume / 8)
+    pauses = (Step(Act.WORK, pause_s),) if pause_s else ()
     steps = (
         Step(Act.WORK, work_s),
-        *(Step(Act.WRITE, volume / 8),) * 8,
+        *(write, *pauses) * 7,
+        write,
         Step(Act.CLOSE),
     )
     return Writer(name, steps * phases)
@@ -97,5 +102,8 @@ SCENES = {
     ),
     "four that come back": AutoScene(
         tuple(_repeated(f"w{n}", 9.0 + 4.0 * n, 200.0 + 150.0 * n, 4) for n in range(4))
+    ),
+    "five that come back and pause": AutoScene(
+        tuple(_repeated(f"w{n}", 5.0 + 0.6 * n, 100.0, 4, 0.2) for n in range(5))
     ),
 }

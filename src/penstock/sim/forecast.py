@@ -18,7 +18,9 @@ What is simulated
 
 Bounds
     All applications together have about `_REQUESTS` requests: more of them are merged
-    into larger ones. Each has `_MOST_PHASES` phases at most. A simulation that takes
+    into larger ones. Each application has `_MOST_PHASES` phases at most. If there are
+    many applications, each has fewer phases, down to `_LEAST_PHASES`, so that a phase
+    keeps `_LEAST_PIECES` requests and its pauses between them. A simulation that takes
     more than `_MOST_INSTANTS` steps is refused. These bounds keep a forecast short, and
     the same on every machine. A phase takes `_SHORTEST_S` to `_LONGEST_S` alone: no
     volume that a user announces makes the forecast fail for all.
@@ -42,8 +44,13 @@ __all__ = ["BufferForecast", "live_forecast"]
 
 #: Requests of all applications together, about.
 _REQUESTS: Final = 32
+#: Requests of a phase that are not merged further: one alone would have no pauses, and
+#: two would make a strategy that reserves the storage in pauses look good.
+_LEAST_PIECES: Final = 4
 _MOST_INSTANTS: Final = 1000
+#: Phases of one application, if there are few applications, and if there are many.
 _MOST_PHASES: Final = 4
+_LEAST_PHASES: Final = 2
 #: Speed of a buffer that nobody has measured, divided by that of the storage.
 _BUFFER_SPEED: Final = 1000.0
 #: An application without an expected phase begins this late (s).
@@ -84,8 +91,13 @@ class BufferForecast:
         shown = counted
         if len(situation.applications) <= situation.target_count:
             shown = list(situation.applications)
-        phases = {a.name: self._phases(a, starts_s[a.name], horizon_s) for a in shown}
-        pieces = max(_REQUESTS // max(sum(phases[a.name] for a in counted), 1), 1)
+        most = _most_phases(len(counted))
+        phases = {
+            a.name: min(self._phases(a, starts_s[a.name], horizon_s), most)
+            for a in shown
+        }
+        total = sum(phases[a.name] for a in counted)
+        pieces = max(_REQUESTS // max(total, 1), _LEAST_PIECES)
         writers = [
             self._writer(a, starts_s[a.name], situation.now_s, (phases[a.name], pieces))
             for a in shown
@@ -215,6 +227,12 @@ def live_forecast(
     known = tuple(profile) if len(profile) == targets else ()
     buffer = Buffer(_BUFFER_SPEED * bandwidth)
     return BufferForecast(Storage(bandwidth, targets, known), buffer)
+
+
+def _most_phases(applications: int) -> int:
+    """Return how many phases each of so many applications has at most."""
+    room = _REQUESTS // (_LEAST_PIECES * max(applications, 1))
+    return min(max(room, _LEAST_PHASES), _MOST_PHASES)
 
 
 def _count(volume: float, request: float) -> int:

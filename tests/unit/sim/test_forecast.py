@@ -107,6 +107,40 @@ def test_pauses_are_kept_when_requests_are_merged() -> None:
     assert _slowdowns(paused)["A"] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("count", [5, 8])
+def test_pauses_are_kept_when_many_applications_return(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # More than 16 phases in total. Under 1a all wait in the pauses of one: it is worst.
+    returning = [
+        replace(
+            IDLE,
+            name=f"app{number}",
+            phase_bytes=100.0,
+            mean_request_bytes=10.0,
+            mean_pause_s=0.2,
+            work_s=3.0,
+            next_phase_s=10.0 + 0.3 * number,
+        )
+        for number in range(count)
+    ]
+
+    def means() -> dict[str, float]:
+        strategies = ("none", "1a", "1b", "2a", "2b")
+        slowdowns = {s: _slowdowns(*returning, strategy=s) for s in strategies}
+        return {s: sum(each.values()) / count for s, each in slowdowns.items()}
+
+    merged = means()
+    monkeypatch.setattr(forecast_module, "_REQUESTS", 3200)
+    monkeypatch.setattr(forecast_module, "_MOST_INSTANTS", 100_000)
+    whole = means()
+    assert max(merged, key=merged.__getitem__) == "1a"
+    assert max(whole, key=whole.__getitem__) == "1a"
+    best = min(whole, key=whole.__getitem__)
+    assert min(merged, key=merged.__getitem__) == best
+    assert merged["1a"] / merged[best] > 1.2
+
+
 def test_a_phase_within_the_horizon_counts() -> None:
     coming = replace(IDLE, next_phase_s=14.0)
     both = _slowdowns(A, coming)

@@ -8,8 +8,7 @@ Promises of an application must be the same at all mounts of a storage. If they 
 the promise that most mounts name holds; among equal numbers, the present one. A mount
 that names another promise is told so in its credit.
 
-Totals count from the first report of a run of a mount on, and what a mount is told
-counts from then on too: a report or a credit of an earlier run changes nothing.
+Every run of a mount starts at zero; messages of earlier runs are ignored.
 
 Pure: time (s) is passed in. A mount that has been silent for a lease is forgotten.
 """
@@ -68,6 +67,7 @@ class MountCredits:
         """Record a report; return warnings for the log of the controller."""
         storage = self._storages.setdefault(report.storage, _SharedStorage())
         member = storage.members.get(mount)
+        is_same = member is not None and member.report.promises == report.promises
         if member is None or member.report.run != report.run:
             self._credits.forget(report.storage, mount)
             before = self._credits.served_elsewhere(report.storage)
@@ -76,7 +76,8 @@ class MountCredits:
             return []
         else:
             member.report, member.reported_s = report, now
-        storage.promises = _agreed_promises(storage)
+        if not is_same:
+            storage.promises = _agreed_promises(storage)
         uses = {
             name: ApplicationUse(
                 u.sent_bytes, u.done_bytes, u.busy_s, u.blocked, u.slack
@@ -118,11 +119,16 @@ class MountCredits:
 
     def _forget_silent(self, name: str, storage: _SharedStorage, now: float) -> None:
         """Forget the mounts that have been silent for a lease."""
-        for mount, member in list(storage.members.items()):
-            if now - member.reported_s > LEASE_S:
-                del storage.members[mount]
-                self._credits.forget(name, mount)
-        storage.promises = _agreed_promises(storage)
+        silent = [
+            mount
+            for mount, member in storage.members.items()
+            if now - member.reported_s > LEASE_S
+        ]
+        for mount in silent:
+            del storage.members[mount]
+            self._credits.forget(name, mount)
+        if silent:
+            storage.promises = _agreed_promises(storage)
 
 
 def _since(

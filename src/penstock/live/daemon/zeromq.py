@@ -18,7 +18,7 @@ import asyncio
 import logging
 import secrets
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -90,7 +90,7 @@ async def listen(
             _send_credit(socket, mount_credits),
             _follow_keys(keys, partial(_renew_server, socket, trusted, keys)),
         ):
-            stack.push_async_callback(_cancel, asyncio.create_task(each))
+            stack.push_async_callback(_cancel, _start(each))
         stack.callback(setattr, control_loop, "remote", None)
         yield
 
@@ -117,7 +117,7 @@ async def join(
             _receive_from_controller(socket, agent),
             _follow_keys(keys, renew),
         ):
-            stack.push_async_callback(_cancel, asyncio.create_task(each))
+            stack.push_async_callback(_cancel, _start(each))
         yield agent
 
 
@@ -224,6 +224,23 @@ def _send(socket: Any, message: Message, agent: str | None = None) -> None:
     sent = socket.send_multipart(parts, zmq.NOBLOCK)
     # Retrieve the exception of a message that could not be sent, or asyncio logs it.
     sent.add_done_callback(lambda done: done.cancelled() or done.exception())
+
+
+def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Start a task that runs until it is cancelled; log it if it fails."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_log_failure)
+    return task
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        _LOG.error(
+            "%s has stopped (report this, and restart the daemon)",
+            task.get_coro().__qualname__,
+            exc_info=error,
+        )
 
 
 async def _cancel(task: asyncio.Task[None]) -> None:

@@ -50,6 +50,7 @@ Units: bytes, bytes/s, seconds. Pure: time is passed in.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import exp, inf, log
@@ -258,8 +259,19 @@ class CreditAllocator:
         self._update_headroom(weights)
         if len(fair) < 2:
             return dict.fromkeys(self._mounts, Credit())
-        rates = self._rates(fair)
-        return {mount: self._credit_of(mount, rates) for mount in self._mounts}
+        rates, slacks, parts = self._rates(fair), self._slacks(), self._parts()
+        return {
+            mount: Credit(
+                {
+                    name: rates[name] * part
+                    for name, part in own.items()
+                    if name in rates
+                },
+                own,
+                slacks[mount],
+            )
+            for mount, own in parts.items()
+        }
 
     # --- What is measured -------------------------------------------------------------
 
@@ -293,7 +305,9 @@ class CreditAllocator:
             name: mount.weights[name]
             for mount in self._mounts.values()
             for name in mount.points
-            if now - self._accounts[name].active_s <= _ACTIVE_S
+            # A mount may drop a promise and still have requests of that application.
+            if name in mount.weights
+            and now - self._accounts[name].active_s <= _ACTIVE_S
         }
 
     def _update_capacity(self, passed_s: float) -> None:
@@ -363,8 +377,7 @@ class CreditAllocator:
         """Let the rates grow while credit blocks everybody: the storage has room."""
         accounts = [self._accounts[name] for name in weights]
         limited = [account for account in accounts if account.reserve == inf]
-        # Who has a reserve needs short queues at the storage: beside it rates grow only
-        # while the throughput follows.
+        # While some application has a reserve, rates grow only if throughput grows too.
         may_grow = len(limited) == len(accounts) or self._is_rising
         if limited and may_grow and all(account.blocked for account in limited):
             self._headroom = min(self._headroom * GROWTH, MAX_HEADROOM)
@@ -383,24 +396,39 @@ class CreditAllocator:
                 rates[name] = max(rate, FLOOR * fair_rate)
         return rates
 
-    def _credit_of(self, mount: str, rates: Mapping[str, float]) -> Credit:
-        """Return the credit of a mount: its part of the rates of its applications."""
-        points = self._mounts[mount].points
-        parts = {name: self._part(name, point) for name, point in points.items()}
-        local = {name: rates[name] * parts[name] for name in points if name in rates}
-        return Credit(local, parts, self._slack_elsewhere(mount))
+    def _slacks(self) -> dict[str, float]:
+        """Return for each mount the least slack factor at all other mounts."""
+        least = {
+            mount: min(
+                (
+                    point.reported.slack
+                    for name, point in known.points.items()
+                    if name in known.weights
+                ),
+                default=inf,
+            )
+            for mount, known in self._mounts.items()
+        }
+        first, second, *_ = *sorted(least.values()), inf, inf
+        lowest = min(least, key=least.__getitem__, default=None)
+        return {mount: second if mount == lowest else first for mount in least}
 
-    def _slack_elsewhere(self, mount: str) -> float:
-        """Return the least slack factor of the applications at all other mounts."""
-        others = [other for name, other in self._mounts.items() if name != mount]
-        points = [point for other in others for point in other.points.values()]
-        return min((point.reported.slack for point in points), default=inf)
+    def _parts(self) -> dict[str, dict[str, float]]:
+        """Return for each mount the part of each application's rate that it has."""
+        totals: dict[str, float] = {}
+        counts: Counter[str] = Counter()
+        for mount in self._mounts.values():
+            for name, point in mount.points.items():
+                totals[name] = totals.get(name, 0.0) + point.smoothed_bytes
+                counts[name] += 1
 
-    def _part(self, name: str, point: _LocalUse) -> float:
-        """Return the part of an application's rate that one of its mounts has."""
-        points = [m.points[name] for m in self._mounts.values() if name in m.points]
-        total = sum(p.smoothed_bytes for p in points)
-        if total <= 0.0:
-            return 1.0
-        # Every mount has a little more than it uses, so that it can use more.
-        return 0.8 * point.smoothed_bytes / total + 0.2 / len(points)
+        def part(name: str, point: _LocalUse) -> float:
+            if totals[name] <= 0.0:
+                return 1.0
+            # Every mount has a little more than it uses, so that it can use more.
+            return 0.8 * point.smoothed_bytes / totals[name] + 0.2 / counts[name]
+
+        return {
+            mount: {name: part(name, point) for name, point in known.points.items()}
+            for mount, known in self._mounts.items()
+        }

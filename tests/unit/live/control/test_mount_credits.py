@@ -7,6 +7,7 @@ from math import inf, nan
 
 import pytest
 
+from penstock.live.control import mount_credits
 from penstock.live.control.mount_credits import MountCredits
 from penstock.live.wire.messages import MountCredit, MountReport, MountUse
 from penstock.qos import ApplicationUse, Credit, CreditAllocator
@@ -134,3 +135,42 @@ def test_storages_are_independent() -> None:
         live.receive("m", report(n, 1e6 * now, storage="s"), now)
         live.receive("n", report(n, 9e6 * now, storage="t", name="b"), now)
         assert all(c.rates == {} for c in decide(live, now).values())
+
+
+def test_a_mount_may_drop_a_promise_while_its_requests_go_on() -> None:
+    live = MountCredits("run")
+    for n in range(1, 30):
+        now = n * PERIOD_S
+        uses = {name: MountUse(1e5 * n, 1e5 * n, now, 1) for name in "ab"}
+        promises = {"a": 1e6, "b": 1e6} if n < 20 else {"a": 1e6}
+        live.receive("m", MountReport("s", "r", n, promises, uses), now)
+        assert "m" in decide(live, now)
+
+
+def test_the_only_mount_that_promised_may_fall_silent() -> None:
+    live = MountCredits("run")
+    live.receive("n", report(1, name="b"), 0.0)
+    for n in range(1, 60):
+        now = n * PERIOD_S
+        uses = {name: MountUse(1e5 * n, 1e5 * n, now, 1) for name in "ab"}
+        live.receive("m", MountReport("s", "r", n, {"a": 1e6}, uses), now)
+        assert "m" in decide(live, now)
+
+
+def test_promises_are_counted_only_if_they_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The time of a period grows with the number of mounts, not with its square."""
+    counts = []
+    count = mount_credits._agreed_promises
+    monkeypatch.setattr(
+        mount_credits, "_agreed_promises", lambda s: counts.append(1) or count(s)
+    )
+    live = MountCredits("run")
+    for n in range(1, 10):
+        for mount in ("m", "n"):
+            live.receive(mount, report(n), n * PERIOD_S)
+        live.decide(n * PERIOD_S)
+    assert len(counts) == 2
+    live.receive("m", report(10, promise=2e6), 0.5)
+    assert len(counts) == 3

@@ -215,3 +215,15 @@ def test_keys_that_cannot_be_used_change_nothing(
 
     with_controller(tmp_path, body)
     assert "are used" not in caplog.text
+
+
+def test_a_task_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail() -> None:
+        raise KeyError("promise")
+
+    async def main() -> None:
+        await asyncio.wait([zeromq._start(fail())])
+
+    asyncio.run(main())
+    assert "fail has stopped" in caplog.text
+    assert "KeyError: 'promise'" in caplog.text

@@ -101,3 +101,17 @@ def test_a_changed_byte_is_refused_or_another_message(
     data[place % len(data)] = value
     with suppress(MessageError):
         assert isinstance(decode(bytes(data)), Message)
+
+
+@pytest.mark.parametrize("bad", [inf, nan, -1.0])
+def test_counters_are_finite(bad: float) -> None:
+    """One infinite total would make the rate of an application NaN for ever."""
+    counts = messages.JobCounters("0:a", 1, bad, 3.0, waiting=True, idle_s=0.0)
+    use = messages.MountUse(bad, 0.0, 0.0, 0)
+    reports = (
+        messages.CounterReport([counts], 1),
+        messages.MountReport("s", "r", 1, {"a": 1e6}, {"a": use}),
+    )
+    for report in reports:
+        with pytest.raises(MessageError, match=r">= 0|<= 1e\+?30|float"):
+            FROM_AGENT(encode(report))

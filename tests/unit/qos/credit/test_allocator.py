@@ -237,3 +237,23 @@ def test_service_on_another_storage_is_a_lead() -> None:
             driver.run({("m", "a"): 3e6, ("n", "b"): 3e6}, PERIOD_S)
         rates.append(driver.rates["m"]["a"])
     assert rates[1] < 0.8 * rates[0]
+
+
+def test_each_mount_is_told_the_smallest_slack_of_the_others() -> None:
+    allocator = CreditAllocator()
+    weights = {"a": 1e6, "b": 1e6}
+    slacks = {"m": (3.0, 2.0), "n": (1.5, 9.0), "o": (1.5, inf), "p": (inf, inf)}
+    for n in range(1, 4):
+        now = n * PERIOD_S
+        for mount, pair in slacks.items():
+            uses = {
+                name: ApplicationUse(1e5 * n, 1e5 * n, now, 1, slack)
+                for name, slack in zip("ab", pair, strict=True)
+            }
+            allocator.report(mount, weights, uses, now)
+        decided = allocator.decide(now)
+    assert {m: credit.slack for m, credit in decided.items()} == {
+        mount: min(min(pair) for other, pair in slacks.items() if other != mount)
+        for mount in slacks
+    }
+    assert sum(credit.parts["a"] for credit in decided.values()) == pytest.approx(1.0)

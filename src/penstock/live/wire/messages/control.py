@@ -20,6 +20,7 @@ from penstock.live.wire.messages.message import (
     AnnouncedBytes,
     AnnouncedSeconds,
     Count,
+    Counted,
     Message,
     ModeName,
     Name,
@@ -88,38 +89,38 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     job_key: Name
     operations_begun: int
     """Operations begun, as counted by the preload library (modulo 2^32)."""
-    moved_bytes: Amount
+    moved_bytes: Counted
     """Volume moved so far."""
-    held_up_s: Amount
+    held_up_s: Counted
     """Time that calls were held up, added over callers."""
     waiting: bool
     """True if a call is held up now."""
     idle_s: Amount
     """Time since the last I/O; 0 while a call is in flight, an announced phase is
-    open, or staged data is being drained."""
+    open, or staged data is being drained; inf: there was none."""
     bypass_setups: int = 0
     """Number of set-ups seen of I/O that cannot be controlled."""
-    uncontrolled_bytes: Amount = 0.0
+    uncontrolled_bytes: Counted = 0.0
     """Volume that processes moved without control."""
     announced_bytes: AnnouncedBytes = 0.0
     """Volume that the program has announced so far."""
     phases: Count = 0
     """Phases that the program has announced and not ended."""
-    staged_bytes: Amount = 0.0
+    staged_bytes: Counted = 0.0
     """Volume in journals that is not in the files yet."""
     quiet_s: Amount = 0.0
     """Time since the last call of a program; 0 while a call is in flight."""
-    read_bytes: Amount = 0.0
+    read_bytes: Counted = 0.0
     """Volume that calls read from the storage so far; 0 if reads are not controlled.
     `read_bytes` + `written_bytes` = `moved_bytes`."""
-    written_bytes: Amount = 0.0
+    written_bytes: Counted = 0.0
     """Volume that calls and drainers wrote so far."""
-    read_busy_s: Amount = 0.0
+    read_busy_s: Counted = 0.0
     """Time inside reads that reached the storage, added over callers, without the time
     that they were held up."""
-    written_busy_s: Amount = 0.0
+    written_busy_s: Counted = 0.0
     """The same for writes, and for syncs and closes of files that were written."""
-    would_hold_up_s: Amount = 0.0
+    would_hold_up_s: Counted = 0.0
     """Time for which a dry run would have held up calls, added over callers."""
     unbacked: bool = False
     """True if processes claimed more bytes than the kernel has counted: what they say

@@ -17,6 +17,7 @@ __all__ = [
     "AnnouncedBytes",
     "AnnouncedSeconds",
     "Count",
+    "Counted",
     "GivenName",
     "Message",
     "MessageError",
@@ -39,6 +40,9 @@ GivenName = Annotated[
 ]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
 Amount = Annotated[float, msgspec.Meta(ge=0.0)]
+#: What nodes count is finite: an infinite counter would make averages NaN. The bound is
+#: far above counters of 64 bits and their sums.
+Counted = Annotated[float, msgspec.Meta(ge=0.0, le=1e30)]
 #: What a user announces is finite: strategies and placements calculate with it. Pages
 #: count bytes in 64 bits.
 AnnouncedBytes = Annotated[float, msgspec.Meta(ge=0.0, le=2.0**64)]

@@ -7,7 +7,14 @@ from math import inf
 
 import msgspec
 
-from penstock.live.wire.messages.message import Amount, Count, Message, Name, Text
+from penstock.live.wire.messages.message import (
+    Amount,
+    Count,
+    Counted,
+    Message,
+    Name,
+    Text,
+)
 
 __all__ = ["MountCredit", "MountReport", "MountUse"]
 
@@ -18,9 +25,9 @@ class MountUse(msgspec.Struct, frozen=True, array_like=True):
     The fields are those of `penstock.qos.ApplicationUse`.
     """
 
-    sent_bytes: Amount
-    done_bytes: Amount
-    busy_s: Amount
+    sent_bytes: Counted
+    done_bytes: Counted
+    busy_s: Counted
     blocked: Count
     slack: Amount = inf
 
