@@ -228,7 +228,7 @@ def _send(socket: Any, message: Message, agent: str | None = None) -> None:
 
 def _start(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
     """Start a task that runs until it is cancelled; log it if it fails."""
-    task = asyncio.create_task(work)
+    task = asyncio.create_task(work, name=getattr(work, "__qualname__", None))
     task.add_done_callback(_log_failure)
     return task
 
@@ -238,7 +238,7 @@ def _log_failure(task: asyncio.Task[None]) -> None:
     if error is not None:
         _LOG.error(
             "%s has stopped (report this, and restart the daemon)",
-            task.get_coro().__qualname__,
+            task.get_name(),
             exc_info=error,
         )
 

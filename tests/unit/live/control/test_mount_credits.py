@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from math import inf, nan
+from unittest.mock import Mock
 
 import pytest
 
@@ -161,16 +162,13 @@ def test_promises_are_counted_only_if_they_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The time of a period grows with the number of mounts, not with its square."""
-    counts = []
-    count = mount_credits._agreed_promises
-    monkeypatch.setattr(
-        mount_credits, "_agreed_promises", lambda s: counts.append(1) or count(s)
-    )
+    count = Mock(wraps=mount_credits._agreed_promises)
+    monkeypatch.setattr(mount_credits, "_agreed_promises", count)
     live = MountCredits("run")
     for n in range(1, 10):
         for mount in ("m", "n"):
             live.receive(mount, report(n), n * PERIOD_S)
         live.decide(n * PERIOD_S)
-    assert len(counts) == 2
+    assert count.call_count == 2
     live.receive("m", report(10, promise=2e6), 0.5)
-    assert len(counts) == 3
+    assert count.call_count == 3
