@@ -47,6 +47,8 @@ UNIX: Final = "unix:/"
 _ADDRESS: Final = re.compile(r"tcp://[^\s/]+:([0-9]{1,5})")
 _LAST_PORT: Final = 65535
 _SMALLEST_ARCHIVE: Final = 1e6
+#: As in messages (`penstock.live.wire.messages.message.Priority`).
+_HIGHEST_PRIORITY: Final = 1e9
 #: Parser of a setting -> JSON Schema of the values that it accepts in a file.
 SCHEMAS: Final[dict[Callable[[Any], Any], dict[str, Any]]] = {}
 _Parser = TypeVar("_Parser", bound=Callable[[Any], Any])
@@ -63,11 +65,15 @@ def _accepts(**schema: Any) -> Callable[[_Parser], _Parser]:
 
 
 def _quantity(kind: str, *words: str) -> dict[str, Any]:
-    """Return the schema of a text with a unit, or one of these words."""
-    texts: list[dict[str, Any]] = [
+    """Return the schema of a text with a unit, or one of these words.
+
+    Only 0 needs no unit. A bandwidth is never 0.
+    """
+    others = [*words] if kind == "bandwidth" else [*words, 0]
+    schemas: list[dict[str, Any]] = [
         {"type": "string", "pattern": quantity_pattern(kind)}
     ]
-    return {"anyOf": [*texts, {"enum": [*words, 0]}]}
+    return {"anyOf": [*schemas, {"enum": others}] if others else schemas}
 
 
 def choice(*words: str) -> Callable[[Any], str]:
@@ -104,10 +110,16 @@ def _rate(value: Any) -> float:
     return rate
 
 
+def _listed(value: Any) -> list[str]:
+    """Return the entries of a text that has commas between them; "" has none."""
+    text = plain_text(value)
+    return text.split(",") if text else []
+
+
 @_accepts(type="string")
 def rates(value: Any) -> tuple[float, ...]:
     """Return rates, from a text RATE,RATE,..."""
-    return tuple(_rate(word) for word in filter(None, plain_text(value).split(",")))
+    return tuple(_rate(word) for word in _listed(value))
 
 
 def rate_or(*words: str) -> Callable[[Any], float | str]:
@@ -168,7 +180,7 @@ def switch(value: Any) -> bool:
     """Return True for yes, False for no."""
     if isinstance(value, bool):
         return value
-    if value not in _SWITCH:
+    if not isinstance(value, str) or value not in _SWITCH:
         raise InputError(f"{value!r} is not yes or no", remedy="write yes or no")
     return _SWITCH[value]
 
@@ -207,10 +219,14 @@ def host_and_port(value: Any) -> str:
     return text
 
 
-@_accepts(type="string", pattern=r"^(?:.*:[0-9]+|unix:/.*)?$")
+@_accepts(type="string", pattern=r"^(?:.*:[0-9]+|unix:/.+)?$")
 def web_address(value: Any) -> str:
     """Return HOST:PORT or unix:/PATH; an empty text means no address."""
     text = plain_text(value)
+    if text == UNIX:
+        raise InputError(
+            f"{text!r} names no socket", remedy="write unix:/PATH, e.g. unix:/run/page"
+        )
     return text if text.startswith(UNIX) else host_and_port(text)
 
 
@@ -220,14 +236,20 @@ _PRIORITY: Final = r" *([^,= ][^,=]*?) *= *([-+]?[0-9]+(?:\.[0-9]*)?) *"
 @_accepts(type="string", pattern=rf"^(?:{_PRIORITY}(?:,{_PRIORITY})*)?$")
 def priority_pairs(value: Any) -> tuple[tuple[str, float], ...]:
     """Return pairs of a name and a number, from a text NAME=NUMBER,NAME=NUMBER."""
-    words = plain_text(value).split(",") if value else []
-    matches = [re.fullmatch(_PRIORITY, word) for word in words]
+    matches = [re.fullmatch(_PRIORITY, word) for word in _listed(value)]
     if not all(matches):
         raise InputError(
             f"{value!r} is not a list of priorities",
             remedy='write e.g. "urgent=10,backfill=-5"',
         )
-    return tuple((match[1], float(match[2])) for match in matches if match)
+    pairs = tuple((match[1], float(match[2])) for match in matches if match)
+    for name, priority in pairs:
+        if abs(priority) > _HIGHEST_PRIORITY:
+            raise InputError(
+                f"the priority of {name!r} is out of range",
+                remedy=f"give {-_HIGHEST_PRIORITY:.0f} to {_HIGHEST_PRIORITY:.0f}",
+            )
+    return pairs
 
 
 _CLASSES: Final = ("ascent", "descent", "peak", "neutral")
@@ -237,8 +259,7 @@ _JOB_CLASS: Final = rf" *([^,= ][^,=]*?) *= *({'|'.join(_CLASSES)}) *"
 @_accepts(type="string", pattern=rf"^(?:{_JOB_CLASS}(?:,{_JOB_CLASS})*)?$")
 def class_pairs(value: Any) -> tuple[tuple[str, str], ...]:
     """Return pairs of a pattern and a class, from a text PATTERN=CLASS,..."""
-    words = plain_text(value).split(",") if value else []
-    matches = [re.fullmatch(_JOB_CLASS, word) for word in words]
+    matches = [re.fullmatch(_JOB_CLASS, word) for word in _listed(value)]
     if not all(matches):
         raise InputError(
             f"{value!r} is not a list of classes of jobs",

@@ -7,8 +7,8 @@ application does, so that wrong or missing information can be studied.
 
 An application keeps its targets until it ends, and then frees them. Which applications
 have ended when another one arrives follows from the simulation of those before it: it
-is run again up to every arrival, which costs one short simulation each. At equal times,
-an arrival comes before an end.
+is run again from 0 up to every arrival, so that the cost grows with the square of their
+number. At equal times, an arrival comes before an end.
 """
 
 from __future__ import annotations
@@ -76,10 +76,12 @@ def simulate_arrivals(
     policy
         Shares every target.
 
-    Raises `InputError` if the arrivals are not times of these applications.
+    Raises `InputError` if the arrivals are not times of these applications, if `known`
+    has other applications, or if one has not ended when a work-conserving policy would
+    have ended all.
     """
-    _check(problem, arrivals_s, placement)
     known = known or problem.applications
+    _check(problem, arrivals_s, placement, known)
     arrived: dict[int, Application] = {}
     present: list[int] = []
     events: list[PlacementEvent] = []
@@ -97,6 +99,7 @@ def simulate_arrivals(
         present.append(j)
     applications = [arrived[j] for j in range(len(arrivals_s))]
     run = _simulate(problem, applications, _latest_end(problem, applications), policy)
+    _check_ends(run, applications)
     return ArrivalsRun(run, tuple(events), _slowdowns(problem, run))
 
 
@@ -152,8 +155,12 @@ def _slowdowns(problem: Problem, run: Run) -> Column:
 
 
 def _check(
-    problem: Problem, arrivals_s: Sequence[float], placement: OnlinePlacement
+    problem: Problem,
+    arrivals_s: Sequence[float],
+    placement: OnlinePlacement,
+    known: Sequence[Application],
 ) -> None:
+    """Raise `InputError` if the arguments are not about the same applications."""
     times = np.asarray(arrivals_s, dtype=np.float64)
     if times.shape != (len(problem.applications),) or not (
         np.isfinite(times).all() and times.min() >= 0.0
@@ -171,3 +178,20 @@ def _check(
             where="placement",
             remedy="give both the same number",
         )
+    if [a.name for a in known] != [a.name for a in problem.applications]:
+        raise InputError(
+            f"{[a.name for a in known]} are not the applications of the problem",
+            where="known",
+            remedy="give the same names in the same order",
+        )
+
+
+def _check_ends(run: Run, applications: Sequence[Application]) -> None:
+    """Raise `InputError` if an application has not ended."""
+    for ended_s, application in zip(run.ended.tolist(), applications, strict=True):
+        if ended_s >= run.instance.window.end:
+            raise InputError(
+                f"{application.name} does not end",
+                where="policy",
+                remedy="give a policy that leaves no target idle while somebody waits",
+            )

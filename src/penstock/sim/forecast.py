@@ -216,6 +216,9 @@ def live_forecast(
 ) -> BufferForecast:
     """Return forecasts for a storage of which only the bandwidths are known.
 
+    Jobs are taken to have journals (buffers), which the controller does not know:
+    operators of sites without journals choose ``auto:use=partition``.
+
     Parameters
     ----------
     bandwidth

@@ -79,17 +79,23 @@ REFUSED: list[tuple[Parser, Any, str]] = [
     (RATE, "lern", "did you mean learn?"),
     (volume, "1 kB", "is too small"),
     (switch, "perhaps", "is not yes or no"),
+    (switch, [1], "is not yes or no"),
     (plain_text, 3, "is not a text"),
     (tcp_address, "tcp://n1:0", "is not an address"),
     (host_and_port, "n1:65536", "is not an address"),
     (host_and_port, "80", "is not an address"),
     (web_address, "unix:page.sock", "is not an address"),
+    (web_address, "unix:/", "names no socket"),
     (folders, "a", "is not an absolute path"),
     (folders, 3, "is not a list of folders"),
     (rates, "fast", "fast"),
     (rates, "1 MB/s, 0 B/s", "is not a positive bandwidth"),
+    (rates, "1 MB/s,,2 MB/s", "''"),
+    (priority_pairs, 0, "is not a text"),
+    (priority_pairs, "a=1000000001", "give -1000000000 to 1000000000"),
     (priority_pairs, "a=x", "is not a list of priorities"),
     (priority_pairs, "=1", "is not a list of priorities"),
+    (class_pairs, [], "is not a text"),
     (class_pairs, "climate=fast", "ascent, descent, peak, neutral"),
 ]
 
@@ -112,3 +118,10 @@ def test_a_wrong_value_is_refused_with_the_reason(
 
 def test_words_of_a_placeholder() -> None:
     assert one_of("own", "all") == "{own,all}"
+
+
+def test_no_schema_of_a_bandwidth_accepts_0() -> None:
+    for parse in (RATE, unlimited_rate):
+        assert not jsonschema.Draft202012Validator(SCHEMAS[parse]).is_valid(0)
+        with pytest.raises(InputError, match="is not a positive bandwidth"):
+            parse(0)

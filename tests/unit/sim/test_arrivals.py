@@ -10,6 +10,7 @@ from penstock.model import Application
 from penstock.model.problem import Problem
 from penstock.placement import get_allocation, get_placement
 from penstock.placement.online import OnlinePlacement
+from penstock.sim import arrivals as arrivals_module
 from penstock.sim.arrivals import PlacementEvent, simulate_arrivals
 
 
@@ -78,3 +79,20 @@ def test_bad_arrivals_are_refused(arrivals: list[float]) -> None:
 def test_another_number_of_targets_is_refused() -> None:
     with pytest.raises(InputError, match="the placement has 2 targets"):
         simulate_arrivals(Problem(1, 1, (writer("A"),)), [0.0], one_by_one(2))
+
+
+@pytest.mark.parametrize("names", ["A", "BA", "AX", "ABC"])
+def test_what_is_known_must_be_of_the_same_applications(names: str) -> None:
+    task = Problem(1, 2, (writer("A"), writer("B")))
+    known = [writer(name) for name in names]
+    with pytest.raises(InputError, match=r"known: .*not the applications"):
+        simulate_arrivals(task, [0.0, 5.0], one_by_one(1), known=known)
+
+
+def test_an_application_that_does_not_end_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arrivals_module, "_latest_end", lambda *_: 12.0)
+    task = Problem(1, 2, (writer("A"), writer("B")))
+    with pytest.raises(InputError, match="A does not end"):
+        simulate_arrivals(task, [0.0, 5.0], one_by_one(1))

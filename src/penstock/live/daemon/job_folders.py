@@ -2,9 +2,9 @@
 """Storage targets for jobs that penstock has not started.
 
 A folder of the user who runs the daemon that appears where the setting `job_folder`
-expects one is the arrival of a job of this name, unless such a job has joined. It gets
-targets like any other. It has ended when its folder is removed, or when no file was
-made in it for `IDLE_S`.
+expects one is the arrival of a job of this name, unless such a job has joined or the
+daemon has made the folder for one. It gets targets like any other. It has ended when
+its folder is removed, or when no file was made in it for `IDLE_S`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ class JobFolders:
     def apply(self, changes: FolderChanges) -> None:
         """Place jobs that have arrived, and free the targets of those that ended."""
         for name in changes.appeared:
-            if not self._is_here(_key(name)):
+            # A job that penstock started may have ended before its folder was seen.
+            is_made = self._partitioner.take_made(_key(name))
+            if not is_made and not self._is_here(_key(name)):
                 self._arrive(name)
         for name in changes.ended:
             key = _key(name)

@@ -22,7 +22,7 @@ from penstock.placement.online import OnlinePlacement
 from penstock.units import format_bandwidth
 from penstock.workloads.profiles.profile_classes import ProfileShape, shape_profile
 
-__all__ = ["job_placer"]
+__all__ = ["job_placer", "known_profile"]
 
 _LOG: Final = logging.getLogger("penstock.serve")
 
@@ -43,8 +43,7 @@ def job_placer(settings: Settings, names: Sequence[str]) -> JobPlacer:
     online = OnlinePlacement(
         len(names), 1, get_allocation(allocation), get_placement(placement)
     )
-    profile = settings.target_bandwidths or _measured(settings)
-    profile = profile[: len(names)]
+    profile = known_profile(settings)[: len(names)]
     shown = ", ".join(map(format_bandwidth, profile)) or "not known"
     _LOG.info("bandwidth on 1, 2, ... targets: %s", shown)
     classes = _class_profiles(settings, names, profile)
@@ -52,7 +51,10 @@ def job_placer(settings: Settings, names: Sequence[str]) -> JobPlacer:
     return JobPlacer(online, names, profile, classes, user=os.geteuid())
 
 
-def _measured(settings: Settings) -> tuple[float, ...]:
+def known_profile(settings: Settings) -> tuple[float, ...]:
+    """Return the bandwidth on 1, 2, ... targets: as set, else as kept; (): unknown."""
+    if settings.target_bandwidths or not settings.targets:
+        return settings.target_bandwidths
     try:
         return kept_profile(settings.profiles_file, settings.targets)
     except InputError as error:

@@ -263,9 +263,10 @@ def _stager(settings: Settings, targets: tuple[str, ...]) -> Stager | None:
     strategy, count = get_strategy(settings.strategy), len(targets) or 1
     if strategy.name in STRATEGIES and strategy.name != "auto":
         return Stager(strategy, count, targets)
+    from penstock.live.daemon.placement import known_profile  # noqa: PLC0415 - NumPy
     from penstock.sim.forecast import live_forecast  # noqa: PLC0415 - NumPy
 
-    profile = settings.target_bandwidths[:count]
+    profile = known_profile(settings)[:count]
     return Stager(
         strategy,
         count,

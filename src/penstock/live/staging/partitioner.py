@@ -77,6 +77,8 @@ class Partitioner:
         #: Targets -> number of the partition. All jobs share the numbers.
         self._numbers: dict[frozenset[int], int] = {}
         self._wanted: dict[str, tuple[int, ...]] = {}
+        #: Keys of jobs whose folders this object has made.
+        self._made: set[str] = set()
         self._lock = threading.Lock()
         self._worker = ThreadPoolExecutor(1, "partitions")
 
@@ -108,6 +110,13 @@ class Partitioner:
         """Forget the failure of a job that has left."""
         self.failures.pop(job_key, None)
 
+    def take_made(self, job_key: str) -> bool:
+        """Return True, once, if this object has made the folder of a job."""
+        with self._lock:
+            is_made = job_key in self._made
+            self._made.discard(job_key)
+        return is_made
+
     def close(self) -> None:
         """Apply no further partition."""
         self._worker.shutdown(wait=False, cancel_futures=True)
@@ -119,7 +128,7 @@ class Partitioner:
             return
         try:
             targets = [self.names[number] for number in numbers]
-            folder = self._make_folder(job_key.partition(":")[2])
+            folder = self._make_folder(job_key)
             self._driver.assign(folder, targets)
             partition = self._partition(folder, frozenset(numbers))
             self.failures.pop(job_key, None)
@@ -143,14 +152,18 @@ class Partitioner:
             number = 0
         return Partition(number, str(folder), self._driver.slots, roots)
 
-    def _make_folder(self, name: str) -> Path:
+    def _make_folder(self, job_key: str) -> Path:
         """Make the folder of a job, so that its first file is on the right targets."""
+        name = job_key.partition(":")[2]
         if not name or "/" in name or "\0" in name or name in (".", ".."):
             raise InputError(f"{name!r} cannot be the name of a folder")
         folder = Path(self._folder.replace("{job}", name))
         above = Path(self._folder.partition("{job}")[0].rpartition("/")[0] or "/")
         try:
             above.mkdir(parents=True, exist_ok=True)
+            if not (above / folder.relative_to(above).parts[0]).exists():
+                with self._lock:
+                    self._made.add(job_key)
             _make_below(above, folder)
         except OSError as error:
             raise InputError(

@@ -104,3 +104,19 @@ def test_folders_are_found_by_the_thread(tmp_path: Path) -> None:
 
     asyncio.run(find())
     site.partitioner.close()
+
+
+def test_a_folder_made_for_a_job_that_has_ended_is_no_new_job(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    key = f"{os.geteuid()}:a"
+    site.folders._watch.look(0.0)
+    site.partitioner.move({key: (0,)})
+    until((site.jobs / "a" / "0").is_symlink)
+    changes = site.folders._watch.look(1.0)
+    assert changes.appeared == ["a"]
+    site.folders.apply(changes)
+    assert site.online.get(key) is None
+    # The user may make a folder of the same name later.
+    site.folders.apply(FolderChanges(["a"], []))
+    assert site.online.get(key) is not None
+    site.partitioner.close()

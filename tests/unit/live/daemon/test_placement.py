@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from penstock.errors import InputError, UnknownNameError
+from penstock.live.daemon import server
 from penstock.live.daemon.placement import job_placer
 from penstock.live.settings import Settings, load_settings
 from penstock.live.staging.kept_profiles import keep_profile
+from penstock.sim.forecast import BufferForecast
 
 NAMES = ("A", "B", "C", "D")
 TARGETS = "moosefs:/mnt/mfs:A,B,C,D"
@@ -75,3 +78,13 @@ def test_two_algorithms_must_be_named(tmp_path: Path) -> None:
         job_placer(_settings(tmp_path, placement="t-cpus+random"), NAMES)
     with pytest.raises(InputError, match="places all applications at once"):
         job_placer(_settings(tmp_path, placement="t-cpu+exclusive"), NAMES)
+
+
+def test_the_forecasts_of_auto_know_what_was_measured(tmp_path: Path) -> None:
+    settings = _settings(tmp_path, strategy="auto")
+    keep_profile(settings.profiles_file, TARGETS, [1.0, 2.0, 3.0, 4.0])
+    stager = server._stager(settings, NAMES)
+    assert stager is not None
+    assert stager._forecast is not None
+    forecast = cast("BufferForecast", stager._forecast(4.0))
+    assert forecast.storage.profile == (1.0, 2.0, 3.0, 4.0)
