@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -39,7 +40,10 @@ for line in sys.stdin:
     elif word == "fsync":
         answer = os.fsync(fd)
     elif word == "close":
-        answer = os.close(fd)
+        try:
+            answer = os.close(fd)
+        except OSError as error:
+            answer = error
     print(answer, flush=True)
 """
 
@@ -296,6 +300,28 @@ def test_another_file_in_the_place_of_the_part_is_not_joined(
     part.with_suffix(".kept").rename(part)
     redirected.stage.drain()
     assert _text(redirected) == "one two"
+
+
+@pytest.mark.parametrize("kind", ["stage", "memory_stage"])
+def test_a_part_that_cannot_be_read_kills_no_program(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """`close` reports an error. On a disk, records have checksums too."""
+    with Page.create(tmp_path / "page") as page:
+        redirected = Redirected.make(request.getfixturevalue(kind), page)
+        _close_with_short_part(redirected)
+
+
+def _close_with_short_part(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do(f"write {'x' * 9000}")
+        (part,) = redirected.parts()
+        os.truncate(part, 4096 + 100)
+        assert "Input/output error" in writer.do("close")
+        assert writer.process.poll() is None
+        assert _text(redirected).startswith("one ")
 
 
 # --- A daemon ------------------------------------------------------------------------

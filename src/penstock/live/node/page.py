@@ -389,7 +389,8 @@ class Page:
         before = (now.part_folder, now.part_roots, now.staging.part_slots)
         number = staging + StagingWords.partition.offset
         if fits and before != (folder, roots, partition.slots):
-            # While the number is 0, no process reads the other words.
+            # The number is 0 meanwhile. A process that read it before compares it again
+            # after it has read the other words.
             self._write(number, c_uint32(0))
             for offset, text, room in (
                 (PageWords.part_folder.offset, folder, PART_FOLDER_BYTES),

@@ -403,11 +403,12 @@ static void make_remainders(void)
     atomic_store_explicit(&remainders_made, true, memory_order_release);
 }
 
-static uint32_t crc_of(const char *data, uint64_t size)
+/* Continue the checksum `crc` of the bytes before `data`; their number is a multiple of
+ * eight. */
+static uint32_t add_to_crc(uint32_t crc, const char *data, uint64_t size)
 {
     const uint32_t (*t)[256] = remainders;
-    uint32_t crc = ~0u;
-    make_remainders();
+    crc = ~crc;
     for (; size >= 8; size -= 8, data += 8) {
         uint64_t word;
         memcpy(&word, data, 8);
@@ -419,6 +420,39 @@ static uint32_t crc_of(const char *data, uint64_t size)
     for (; size > 0; size--, data++)
         crc = crc >> 8 ^ t[0][(crc ^ (uint8_t)*data) & 255];
     return ~crc;
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Read from the ring; 0 or -EIO. A read of mapped storage that fails, or that was
+ * truncated, would kill the program. */
+static int read_ring(const struct journal *journal, void *to, uint64_t size,
+                     uint64_t place)
+{
+    long moved = call(SYS_pread64, ring_fd(journal), (long)to, (long)size,
+                      (long)(JOURNAL_HEADER_BYTES + place));
+    return moved == (long)size ? 0 : -EIO;
+}
+
+/* Compute the checksum of data in the ring; 0 or -EIO. */
+static int crc_of_ring(const struct journal *journal, uint64_t place, uint64_t size,
+                       uint64_t *checksum)
+{
+    char data[2048];
+    uint32_t crc = 0;
+    make_remainders();
+    for (uint64_t done = 0; done < size; done += sizeof data) {
+        uint64_t length = smaller(size - done, sizeof data);
+        int answer = read_ring(journal, data, length, place + done);
+        if (answer != 0)
+            return answer;
+        crc = add_to_crc(crc, data, length);
+    }
+    *checksum = crc;
+    return 0;
 }
 
 /* --- The log -------------------------------------------------------------------- */
@@ -454,11 +488,6 @@ int journal_sync(const struct journal *journal)
 {
     long answer = journal->part >= 0 ? call(SYS_fdatasync, journal->part, 0, 0, 0) : 0;
     return (int)(answer == 0 ? call(SYS_fdatasync, journal->fd, 0, 0, 0) : answer);
-}
-
-static uint64_t smaller(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* Return the data bytes that fit into one record at the end of the log. */
@@ -504,8 +533,10 @@ static int64_t write_checked(struct journal *journal, struct journal_record *hea
     if (length <= 0)
         return length < 0 ? length : -ENOSPC;
     head->length = (uint64_t)length;
-    head->checksum = crc_of(journal->ring + place + sizeof *head, head->length);
-    int answer = write_head(journal, head, place);
+    int answer =
+        crc_of_ring(journal, place + sizeof *head, head->length, &head->checksum);
+    if (answer == 0)
+        answer = write_head(journal, head, place);
     return answer == 0 ? length : answer;
 }
 
@@ -570,22 +601,31 @@ struct batch {
     uint64_t offset;
     uint64_t length;
     uint64_t end; /* position behind the records */
-    bool damaged; /* the next record is damaged */
+    int error;    /* of the next record: -EUCLEAN (it is damaged), -EIO, or 0 */
 };
 
-/* Check the record of `position`, whose head was copied from `place` in the ring;
- * `thorough`: its checksum too, which is needed only before it is written. */
-static bool is_sound(const struct journal *journal, const struct journal_record *head,
+/* Read and check the head of the record of `position`, which is at `place` in the ring;
+ * `thorough`: its checksum too, which is needed only before it is written. Returns 0,
+ * -EUCLEAN if the record is damaged, or -EIO. */
+static int read_head(const struct journal *journal, struct journal_record *head,
                      uint64_t place, uint64_t position, uint64_t end, bool thorough)
 {
+    uint64_t checksum;
+    /* A head at such a place is inside the ring; others may cross its end. */
+    if (journal->ring == NULL || place % RECORD_ALIGN_BYTES != 0)
+        return -EUCLEAN;
+    int answer = read_ring(journal, head, sizeof *head, place);
+    if (answer != 0)
+        return answer;
     uint64_t most = journal->capacity - place - sizeof *head;
     if (head->mark != (RECORD_MAGIC ^ position) || head->length == 0 ||
         head->length > smaller(most, RECORD_MAX_BYTES) ||
         next_position(position, head->length) > end)
-        return false;
-    const char *data = journal->ring + place + sizeof *head;
-    return !thorough || !journal->header->checked ||
-           crc_of(data, head->length) == head->checksum;
+        return -EUCLEAN;
+    if (!thorough || !journal->header->checked)
+        return 0;
+    answer = crc_of_ring(journal, place + sizeof *head, head->length, &checksum);
+    return answer == 0 && checksum != head->checksum ? -EUCLEAN : answer;
 }
 
 static bool fits_batch(const struct batch *batch, const struct journal_record *head,
@@ -605,25 +645,20 @@ static void collect_batch(const struct journal *journal, struct batch *batch,
     uint64_t position = atomic_load(&header->drained);
     batch->count = 0;
     batch->length = 0;
-    batch->damaged = position < end && journal->ring == NULL;
-    while (position < end && !batch->damaged) {
+    batch->error = 0;
+    while (position < end) {
         struct journal_record head;
         uint64_t place = place_of(journal, position);
-        const char *at = journal->ring + place;
-        /* A head at such a place is inside the ring; others may cross its end. */
-        batch->damaged = place % RECORD_ALIGN_BYTES != 0;
-        if (batch->damaged)
-            break;
-        memcpy(&head, at, sizeof head);
-        batch->damaged = !is_sound(journal, &head, place, position, end, thorough);
-        if (batch->damaged)
+        batch->error = read_head(journal, &head, place, position, end, thorough);
+        if (batch->error != 0)
             break;
         if (!fits_batch(batch, &head, most))
             break;
         if (batch->count == 0)
             batch->offset = head.offset;
+        const char *data = journal->ring + place + sizeof head;
         batch->parts[batch->count++] =
-            (struct iovec){(void *)(uintptr_t)(at + sizeof head), head.length};
+            (struct iovec){(void *)(uintptr_t)data, head.length};
         batch->length += head.length;
         position = next_position(position, head.length);
     }
@@ -634,7 +669,7 @@ uint64_t journal_next(const struct journal *journal, uint64_t most)
 {
     struct batch batch;
     collect_batch(journal, &batch, most, false);
-    return batch.length + batch.damaged;
+    return batch.length + (batch.error != 0);
 }
 
 /* Skip the first `moved` bytes of a batch. */
@@ -660,8 +695,9 @@ static int write_batch(struct batch *batch, int file)
             raw_call(SYS_pwritev, file, (long)first, batch->count, (long)offset, 0, 0);
         if (moved == -EINTR)
             continue;
+        /* -EFAULT: the kernel cannot read the ring. */
         if (moved <= 0)
-            return moved < 0 ? (int)moved : -EIO;
+            return moved == 0 || moved == -EFAULT ? -EIO : (int)moved;
         offset += (uint64_t)moved;
         skip_bytes(batch, &first, (uint64_t)moved);
     }
@@ -676,7 +712,7 @@ int64_t journal_step(struct journal *journal, int file, uint64_t most)
         return -ECANCELED;
     collect_batch(journal, &batch, most, true);
     if (batch.count == 0)
-        return batch.damaged ? -EUCLEAN : 0;
+        return batch.error;
     int answer = write_batch(&batch, file);
     STORE(header->error, (uint32_t)-answer);
     if (answer != 0)

@@ -83,20 +83,19 @@ static bool sync_part_name(struct slot_ref ref)
 }
 
 /* Sync the folder entries of a new journal and of its part, without which they would be
- * lost. False: that failed, and syncing the journal is not enough. */
-static bool sync_name(struct slot_ref ref)
+ * lost, unless that was done after `changes`. False: that failed, and syncing the
+ * journal is not enough. */
+static bool sync_name(struct slot_ref ref, uint64_t changes)
 {
-    const struct slot *slot = ref.slot;
-    if (atomic_load(&slot->synced_changes) == atomic_load(&slot->changes))
+    if (atomic_load(&ref.slot->synced_changes) == changes)
         return true;
     return sync_folder(stage_settings.folder) && sync_part_name(ref);
 }
 
 /* Sync the file itself through `fd`, if syncing its journal is not enough; 0 or an
  * error. The slot is not locked: no other thread has to wait. */
-static int sync_file(struct slot *slot, int fd)
+static int sync_file(struct slot *slot, uint64_t changes, int fd)
 {
-    uint64_t changes = atomic_load(&slot->changes);
     if (atomic_load(&slot->synced_changes) == changes)
         return 0;
     long answer = raw_call(SYS_fsync, fd, 0, 0, 0, 0, 0);
@@ -119,11 +118,15 @@ bool stage_sync(int fd, int *error)
 {
     struct slot_ref ref =
         stage_is_ready() ? slot_ref_of_fd(fd) : (struct slot_ref){.slot = NULL};
-    if (ref.slot == NULL || !stage_settings.terms.durable || !sync_name(ref)) {
+    /* Read once, before all syncs: another file may get the slot meanwhile, and its
+     * journal is not synced then. */
+    uint64_t changes = ref.slot != NULL ? atomic_load(&ref.slot->changes) : 0;
+    if (ref.slot == NULL || slot_is_gone(ref) || !stage_settings.terms.durable ||
+        !sync_name(ref, changes)) {
         *error = stage_flush(fd);
         return *error != 0;
     }
-    *error = sync_file(ref.slot, fd);
+    *error = sync_file(ref.slot, changes, fd);
     if (*error == 0)
         *error = sync_journal(ref);
     if (*error == 0)
@@ -171,8 +174,10 @@ static bool leave_to_drainer(struct slot_ref ref)
     struct signal_guard guard;
     if (LOAD(ref.slot->partition) != 0)
         return false;
+    uint64_t changes = atomic_load(&ref.slot->changes);
     int file = file_of(ref);
-    if (file >= 0 && (!sync_name(ref) || sync_file(ref.slot, file) != 0))
+    if (file >= 0 &&
+        (!sync_name(ref, changes) || sync_file(ref.slot, changes, file) != 0))
         return false;
     slot_lock_table(&guard);
     slot_lock_word(&ref.slot->lock);

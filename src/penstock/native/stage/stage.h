@@ -91,7 +91,7 @@ int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
 enum drain_result { DRAIN_NOTHING, DRAIN_KEPT, DRAIN_DONE };
 
 /* Drain some steps of a journal of the job with this page. */
-enum drain_result foreign_drain_part(const char *name, const uint64_t page[2]);
+enum drain_result foreign_drain_step(const char *name, const uint64_t page[2]);
 
 /* Drain a journal whose writer has ended, of the job with this page (0: of any). */
 enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2]);

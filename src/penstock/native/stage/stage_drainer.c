@@ -116,7 +116,7 @@ static void drain_beside(uint64_t linger_ns)
         enum drain_result result = DRAIN_NOTHING;
         STORE(attached_page->classes[CLASS_DRAIN].heartbeat_ns, now.since_ns);
         if (now.drained != now.absorbed)
-            result = for_each_journal(foreign_drain_part, attached_page_id);
+            result = for_each_journal(foreign_drain_step, attached_page_id);
         if (result == DRAIN_NOTHING && now.drained != now.absorbed)
             correct_page(&before, now);
         if (result == DRAIN_DONE)

@@ -205,7 +205,7 @@ static bool wants_call(struct journal *journal)
            journal_is_locked(journal, LOCK_LIFE);
 }
 
-enum drain_result foreign_drain_part(const char *name, const uint64_t page[2])
+enum drain_result foreign_drain_step(const char *name, const uint64_t page[2])
 {
     const unsigned STEPS = 16; /* then another journal has its turn */
     struct journal journal;

@@ -3,13 +3,13 @@
  * Parts: which open files are redirected to other storage targets, and where to.
  *
  * The page says on which targets new files of the job are placed, by a number: the
- * partition. A file stays on the targets where it was created. If the partition changes
- * while the file is open, new data go to a second file, the part, which is placed on
- * the present targets. A part is the ring of a journal (journal.h), so that all rules
- * of staging hold for it: a close, a sync or a read joins it with the file, and so does
- * another process after a crash. When the partition changes again, the next write joins
- * the part first; its own data go to a new part, or to the file if the file is on the
- * present targets.
+ * partition. A file counts as placed on the targets that were in force when it was
+ * opened, also if it was created earlier. If the partition changes while it is open,
+ * new data go to a second file, the part, which is placed on the present targets. A
+ * part is the ring of a journal (journal.h), so that all rules of staging hold for it:
+ * a close, a sync or a read joins it with the file, and so does another process after a
+ * crash. When the partition changes again, the next write joins the part first; its own
+ * data go to a new part, or to the file if the targets are those of the opening again.
  */
 #include <string.h>
 
@@ -61,6 +61,13 @@ static bool is_in_job_folder(int fd)
     return identity_fd_path(fd, path, sizeof path) && is_under(path, roots);
 }
 
+bool part_is_current(uint32_t partition)
+{
+    /* After all words that depend on the number were read. */
+    atomic_thread_fence(memory_order_acquire);
+    return LOAD(attached_page->staging.partition) == partition;
+}
+
 bool part_find_place(int fd, uint32_t partition, struct part_place *place)
 {
     char folder[PART_FOLDER_BYTES];
@@ -74,7 +81,8 @@ bool part_find_place(int fd, uint32_t partition, struct part_place *place)
         uint64_t process = (uint64_t)raw_getpid();
         to = text_put_decimal(text_put(to, end, "/"), end, process % slots_there);
     }
-    return to != NULL && folder[0] == '/' && is_in_job_folder(fd);
+    return to != NULL && folder[0] == '/' && is_in_job_folder(fd) &&
+           part_is_current(partition);
 }
 
 void part_forbid(int fd)

@@ -119,8 +119,12 @@ uint8_t part_mark(void);
  * the data go to the file. */
 uint32_t part_wanted(int fd);
 
+/* Return true if the partition has this number still: the other words of the page that
+ * were read before belong to it. */
+bool part_is_current(uint32_t partition);
+
 /* Find the place of a part of the file of `fd`. False: the file is not in a folder of
- * the job. */
+ * the job, or the partition has changed. */
 bool part_find_place(int fd, uint32_t partition, struct part_place *);
 
 /* Never redirect `fd`. */

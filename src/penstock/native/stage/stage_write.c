@@ -215,7 +215,8 @@ static bool end_other_part(struct slot_ref *ref, uint32_t partition, ssize_t *an
     return false;
 }
 
-/* Stage a file, or redirect it. If that is not possible it is never tried again. */
+/* Stage a file, or redirect it. If that is not possible it is never tried again, unless
+ * the partition changed meanwhile. */
 static struct slot_ref admit(int fd, uint32_t partition)
 {
     struct part_place place;
@@ -226,7 +227,7 @@ static struct slot_ref admit(int fd, uint32_t partition)
         ref = slot_admit(fd, &place);
     if (ref.slot == NULL && partition == 0)
         stage_write_through(fd);
-    else if (ref.slot == NULL)
+    else if (ref.slot == NULL && part_is_current(partition))
         part_forbid(fd);
     return ref;
 }
