@@ -107,8 +107,10 @@ class Partitioner:
             self._worker.submit(self._assign, job_key)
 
     def forget(self, job_key: str) -> None:
-        """Forget the failure of a job that has left."""
+        """Forget the failure of a job that has left, and the targets it waits for."""
         self.failures.pop(job_key, None)
+        with self._lock:
+            self._wanted.pop(job_key, None)
 
     def take_made(self, job_key: str) -> bool:
         """Return True, once, if this object has made the folder of a job."""
@@ -132,7 +134,7 @@ class Partitioner:
             self._driver.assign(folder, targets)
             partition = self._partition(folder, frozenset(numbers))
             self.failures.pop(job_key, None)
-        except PenstockError as error:
+        except (PenstockError, OSError) as error:
             self.failures[job_key] = str(error)
             self._complaints.add(
                 f"the folder of job {job_key!r} was not moved: {error}"

@@ -6,14 +6,16 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import threading
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import InputError
+from penstock.live.staging.drivers.directories import Directories
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.messages import Partition
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 LOG = logging.getLogger("test")
 #: What the keys of jobs of this user begin with.
@@ -101,6 +103,38 @@ def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     (tmp_path / "jobs").write_text("a file")
     made.move({f"{OWN}a": (0,)})
     until(lambda: "cannot make the folder" in made.failures.get(f"{OWN}a", ""))
+    made.close()
+
+
+def test_an_error_of_the_system_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("Stale file handle")
+
+    made = _partitioner(tmp_path)
+    monkeypatch.setattr(Directories, "roots", fail)
+    made.move({f"{OWN}a": (0,)})
+    until(lambda: "Stale file handle" in made.failures.get(f"{OWN}a", ""))
+    made.close()
+
+
+def test_a_job_that_has_left_is_not_moved(tmp_path: Path) -> None:
+    made = _partitioner(tmp_path)
+    begun, go_on = threading.Event(), threading.Event()
+
+    def wait(*_: object) -> None:
+        begun.set()
+        go_on.wait(LIMIT_S)
+
+    made.on_moved = wait
+    made.move({f"{OWN}a": (0,)})
+    assert begun.wait(LIMIT_S)
+    made.move({f"{OWN}b": (0,), f"{OWN}c": (0,)})
+    made.forget(f"{OWN}b")
+    go_on.set()
+    until((tmp_path / "jobs" / "c" / "1").is_symlink)
+    assert not (tmp_path / "jobs" / "b").exists()
     made.close()
 
 
