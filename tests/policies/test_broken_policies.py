@@ -92,12 +92,11 @@ def test_bandwidth_for_the_idle(way: str) -> None:
 
 FAILURES = {
     "raises": (4, "ValueError: no idea what to do with two"),
-    "nothing_returned": (2, "TypeError: "),
     "index_out_of_range": (2, "IndexError: "),
     "writes_to_the_view": (2, "TypeError: cannot modify read-only memory"),
 }
 #: Failures that the interpreted engine cannot detect.
-UNNOTICED = ("nothing_returned", "writes_to_the_view")
+UNNOTICED = ("writes_to_the_view",)
 
 
 def assert_failure(name: str, *, compiled: bool) -> None:
@@ -129,6 +128,15 @@ def test_failure_interpreted(name: str) -> None:
 def test_unnoticed_interpreted(name: str) -> None:
     """An interpreted run is as strict as a compiled one."""
     assert_failure(name, compiled=False)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_nothing_returned(compiled: bool) -> None:
+    """A forgotten return has a message of its own, with the line of the policy."""
+    policy = "support.adversaries.nothing_returned"
+    expected = rf"^adversaries.py line \d+: policy {policy} returned None at t = 2 s"
+    with pytest.raises(PolicyError, match=expected):
+        simulate(instance(), policy, compiled=compiled)
 
 
 def test_interrupt_is_no_failure() -> None:
