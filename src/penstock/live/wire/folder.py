@@ -12,8 +12,8 @@ answer yet is starting: `is_locked` tells that to those who look for a daemon.
 
 A daemon is temporary if it stops by itself, as the one that ``penstock run`` starts. It
 gives way to one that is not: it is asked to stop, and its jobs continue under the new
-one. Until it ends, the lock file holds its process id, the start of the process and the
-word "temporary".
+one. The lock file holds the process id of the daemon, the start of the process, and the
+word "temporary" if the daemon is; nothing after its end.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ def locked_folder(home: Path, *, temporary: bool) -> Iterator[None]:
     try:
         _wait_for_lock(descriptor, home, temporary=temporary)
         pid = os.getpid()
-        holder = f"{pid} {process_start_ticks(pid)} {_TEMPORARY}"
-        _write(descriptor, holder if temporary else "")
+        holder = f"{pid} {process_start_ticks(pid)}"
+        _write(descriptor, f"{holder} {_TEMPORARY}" if temporary else holder)
         try:
             yield
         finally:

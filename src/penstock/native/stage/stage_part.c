@@ -64,7 +64,9 @@ static bool is_in_job_folder(int fd)
 bool part_is_current(uint32_t partition)
 {
     /* After all words that depend on the number were read. */
+#ifndef __SANITIZE_THREAD__ /* which knows no fences */
     atomic_thread_fence(memory_order_acquire);
+#endif
     return LOAD(attached_page->staging.partition) == partition;
 }
 
