@@ -11,9 +11,8 @@ or install it under the entry-point group ``penstock.schedulers``.
 
 Files: `interface` (requests, SLOs, guarantees), `state` (columns), `scheduler` (runs
 kernels), `remote_service` (several servers), `credit` (several client nodes, caps), the
-schedulers `fifo`,
-`sfq`, `edf` and `two_level`, and the parts of `two_level`: `admission`, `promises`,
-`holding`, `late_aware`, `feedback` and `saturation`.
+schedulers `fifo`, `sfq`, `edf` and `two_level`, and the parts of `two_level`:
+`admission`, `promises`, `holding`, `late_aware`, `feedback` and `saturation`.
 """
 
 from __future__ import annotations
