@@ -203,6 +203,13 @@ async def _login_page(_: Request) -> Response:
     return _file("login.html")
 
 
+def _refused_page() -> Response:
+    """Return the form again, with the message that the token is not valid."""
+    page = _files()["login.html"].replace(b' role="alert" hidden', b' role="alert"')
+    headers = {"content-type": _TYPES[".html"]}
+    return Response(page, HTTPStatus.FORBIDDEN, headers=headers)
+
+
 async def _static_file(request: Request) -> Response:
     return _file(request.path_params["name"])
 
@@ -231,7 +238,7 @@ async def _log_in(access: PageAccess, request: Request) -> Response:
     fields = parse_qs((await _body(request)).decode(errors="replace"))
     cookie = access.log_in(fields.get("token", [""])[0].strip())
     if cookie is None:
-        return _file("refused.html", HTTPStatus.FORBIDDEN)
+        return _refused_page()
     response = RedirectResponse("./", HTTPStatus.SEE_OTHER)
     response.set_cookie(
         COOKIE,

@@ -456,7 +456,7 @@ def test_a_login(token_site: Site, token: str) -> None:
 def test_a_wrong_token(token_site: Site) -> None:
     answer = token_site.client.post("/login", data={"token": "x"}, headers=HOME)
     assert answer.status_code == 403
-    assert "not valid" in answer.text
+    assert '<p role="alert">This token is not valid.</p>' in answer.text
     assert "set-cookie" not in answer.headers
 
 
