@@ -9,16 +9,21 @@ PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Many tests wait for something: a small machine runs two at a time on every core.
 WORKERS ?= $(shell nproc | awk '{ print $$1 < 8 ? 2 * $$1 : $$1 }')
 # Tests that a second version of Python runs without: whole clusters, long live runs,
-# the C library, every figure and session of the pages, and the comparisons with the
-# exact oracle (tests/parity/test_golden_bits.py compares the results of both versions).
-ONE_VERSION := oracle \
+# the C library, every figure and session of the pages, and what simulated numbers are
+# compared with: the exact oracle, theory, long studies of papers
+# (tests/parity/test_golden_bits.py compares the results of both versions).
+ONE_VERSION := oracle theory schedulers/test_scheduler_conformance \
     $(addprefix e2e/,mount test_dask test_names test_reproduce test_resume \
         test_sessions test_slurm) \
-    $(addprefix e2e/live/test_,bench_delta crash demo faults fidelity learn moosefs \
-        page_latency programs_more prometheus serve_faults serve_nodes shim_busy shim_cache \
-        shim_calls shim_pacing shim_sanitizers shim_turns slurm_control staging stress web) \
+    $(addprefix e2e/live/test_,archive bench_advice bench_delta crash demo faults fidelity \
+        learn moosefs page_latency programs_more prometheus serve_faults serve_nodes \
+        shim_busy shim_cache shim_calls shim_pacing shim_sanitizers shim_turns \
+        slurm_control staging stress web) \
     $(addprefix parity/test_,best_next_event buffers_oracle oracle striped_oracle) \
-    $(addprefix unit/bench/,slo/test_schedulers test_moosefs)
+    $(addprefix unit/bench/,slo/test_schedulers test_moosefs) \
+    $(addprefix unit/papers/,beyond/test_drains beyond/test_frontier p1/apex/test_study \
+        p4/test_delta p5/test_depth p5/test_experiment p5/test_issue_rates) \
+    unit/workloads/apex/test_workload
 # How long `make soak` lasts, such as 60s for a try.
 SOAK ?= 1h
 # Compiled tests and modules are kept, for all workers and for the next run.

@@ -33,9 +33,9 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from penstock.bench.page_latency import BUSY, PHASES
+from penstock.bench.cost.page_latency import BUSY, PHASES
 from penstock.errors import UnavailableError
-from penstock.live.node.run import controlled_environment
+from penstock.live.node.launch.run import controlled_environment
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess, GetStatus

@@ -11,8 +11,8 @@ the same few MB, because allocating new memory is slow on some machines.
 ``speed``: requests or MB per second of six mounts of a folder in memory. Unlimited,
 limited (to more than is possible), with the two-level scheduler, and the same with an
 ``[exchange]`` (a controller gets reports), each divided by the better of bindfs and a
-pass-through in C that does nothing else (``src/penstock/bench/plain.c``; like the
-others, it lets the kernel check permissions). Rounds are interleaved and the best
+pass-through in C that does nothing else (``src/penstock/bench/programs/plain.c``; like
+the others, it lets the kernel check permissions). Rounds are interleaved and the best
 counts.
 
 The exit status is 1 if a goal is missed.

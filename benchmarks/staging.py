@@ -19,8 +19,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from penstock.live.node.page import Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.page import Page
 from penstock.live.staging.rules import Staging
 
 MEMORY = Path("/dev/shm")  # noqa: S108 - a file system in memory

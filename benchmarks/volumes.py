@@ -21,7 +21,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from penstock.live.control.volumes import VolumePredictor
+from penstock.live.control.activity.volumes import VolumePredictor
 from penstock.model import Column
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

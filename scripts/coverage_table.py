@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 
-from penstock.bench.paired_runs import PairedRuns  # noqa: E402
+from penstock.bench.cost.paired_runs import PairedRuns  # noqa: E402
 from penstock.bench.testbed import high_priority  # noqa: E402
 from support.programs import (  # noqa: E402 - after the path
     PROGRAMS,

@@ -16,8 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from penstock.live.node.page import IoClass, Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.page import IoClass, Page
 
 __all__ = ["main"]
 

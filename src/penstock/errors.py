@@ -9,7 +9,7 @@ in brackets is defined here::
     │   ├── UnknownNameError  a name is not in its table; the message lists the table
     │   ├── MissingExtraError a package of an extra is not installed
     │   ├── MessageError      bytes are not a valid message (live.wire.messages.message)
-    │   └── SharedFileError   a page or a bell is damaged (live.node.shared_file)
+    │   └── SharedFileError   a page or a bell is damaged (live.node.pages.shared_file)
     ├── UnavailableError      not now: the same call may succeed later
     ├── PolicyError           a plug-in failed or broke its contract
     ├── NoRowsError           a claim has no rows to look at (experiments.claims)

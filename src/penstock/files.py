@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import errno
-import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,23 +43,18 @@ def replacing(path: str | Path) -> Iterator[BinaryIO]:
             return
         if not target.parent.exists():
             target.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        try:
-            with os.fdopen(handle, "wb") as stream:
+        temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+        # The mode is that of a new file, 0666 without the umask.
+        with temporary.open("xb") as stream:
+            try:
                 yield stream
-            Path(name).chmod(0o666 & ~_umask())
-            Path(name).replace(target)
-        finally:
-            Path(name).unlink(missing_ok=True)
+                stream.close()
+                temporary.replace(target)
+            finally:
+                temporary.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot write the file: {error.strerror}",
             where=str(path),
             remedy=_WRITE_REMEDIES.get(error.errno or 0, "name another file"),
         ) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""An ordinary user who attacks the daemon of a node.
+"""An ordinary user who attacks the daemon of a node, or a mount.
 
-``python -m hostile.attacker UID KIND SOCKET``
+``python -m hostile.attacker UID KIND PATH``
+
+PATH is the socket of the daemon or the folder at which the mount is.
 
 The process is started by root, gives up all privileges, prints ``ready`` when the
 attack has begun, and goes on until it is killed.
@@ -12,7 +14,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import shutil
 import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -22,17 +26,29 @@ from pathlib import Path
 from random import Random
 
 from penstock.errors import PenstockError
-from penstock.live.node.bell import SIZE as BELL_SIZE
-from penstock.live.node.bell import SLOTS, BellWords
-from penstock.live.node.page_layout import SIZE, PageWords
-from penstock.live.node.shared_file import wake
+from penstock.live.node.pages.bell import SIZE as BELL_SIZE
+from penstock.live.node.pages.bell import SLOTS, BellWords
+from penstock.live.node.pages.page_layout import FOLDER_KNOWN, SIZE, PageWords
+from penstock.live.node.pages.shared_file import wake
 from penstock.live.wire.frames import Client, frame
 from penstock.live.wire.messages import AttachProcess, GetStatus, PageAssigned
 
-__all__ = ["ATTACKS", "become"]
+__all__ = [
+    "ATTACKS",
+    "FURTHER_ATTACKS",
+    "MOUNT_ATTACKS",
+    "SHARED_PLACES",
+    "VICTIM",
+    "become",
+]
 
+#: User id of B, who is attacked.
+VICTIM = 65_000
 #: Processes that attack at the same time.
 _PROCESSES = 4
+#: Where the programs and daemons of a user make folders, without its number.
+SHARED_PLACES = ("/dev/shm/penstock-", "/tmp/penstock-")  # noqa: S108
+_PTRACE_SEIZE = 0x4206
 
 
 def become(user: int) -> None:
@@ -191,6 +207,93 @@ def damage(path: Path) -> None:
         time.sleep(0.001)
 
 
+def trace(path: Path) -> None:
+    """Claim staged data in 40 jobs, and try to take over the drainers that come."""
+    folder = path.parents[1] / "data" / "journals"
+    folder.mkdir(mode=0o700)
+    pages = _pages(path, 40)
+    library = ctypes.CDLL(None)
+    _ready()
+    while True:
+        now_ns = time.monotonic_ns()
+        for page in pages:
+            page.folder = os.fsencode(folder)
+            page.staging.folder_state = FOLDER_KNOWN
+            page.staging.absorbed_bytes += 1 << 20
+            page.operations_begun += 1
+            page.classes[0].last_active_ns = now_ns
+        for name in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208
+            with suppress(OSError):
+                if Path(f"/proc/{name}/comm").read_text() == "penstock-drain\n":
+                    library.ptrace(_PTRACE_SEIZE, int(name), None, None)
+        time.sleep(0.05)
+
+
+def squat(_: Path) -> None:
+    """Make the folders of B in shared places, and remove what B puts there."""
+    places = [Path(f"{place}{VICTIM}") for place in SHARED_PLACES]
+    for place in places:
+        place.mkdir()
+        place.chmod(0o777)
+    _ready()
+    while True:
+        for place in places:
+            for found in place.iterdir():
+                with suppress(OSError):
+                    found.unlink()
+        time.sleep(0.001)
+
+
+def replay(path: Path) -> None:
+    """Send the recorded bytes of a node to the controller without a pause."""
+    data = path.parents[1] / "data"
+    address = "127.0.0.1", int((data / "port").read_text())
+    recorded = (data / "recorded").read_bytes()
+    _fork()
+    _ready()
+    while True:
+        with suppress(OSError), socket.socket() as connection:
+            connection.settimeout(5.0)
+            connection.connect(address)
+            connection.sendall(recorded)
+            connection.recv(1 << 16)
+
+
+# --- Attacks on a mount ---------------------------------------------------------------
+
+
+def look(path: Path) -> None:
+    """Look at all files of a mount without a pause, and open as many as possible."""
+    names = sorted(os.listdir(path))  # noqa: PTH208
+    _fork()
+    _ready()
+    kept: list[int] = []
+    while True:
+        for name in names:
+            with suppress(OSError):
+                os.stat(path / name)  # noqa: PTH116
+                if len(kept) < 10_000:
+                    kept.append(os.open(path / name, os.O_RDONLY))
+
+
+def forge(path: Path) -> None:
+    """Write without a pause by a program under the name that a rule favours."""
+    copy = Path(f"/tmp/penstock-hostile-{os.getpid()}")  # noqa: S108
+    copy.mkdir()
+    program = Path(shutil.copy("/bin/dd", copy / "dd"))
+    words = [
+        str(program),
+        "if=/dev/zero",
+        f"of={path / 'forged'}",
+        "bs=64k",
+        "count=1000",
+    ]
+    words += ["conv=notrunc"]
+    _ready()
+    while True:
+        subprocess.run(words, check=False, stderr=subprocess.DEVNULL)
+
+
 def _fork() -> None:
     """Attack from several processes, which end with the first one."""
     parent = os.getpid()
@@ -205,6 +308,9 @@ def _fork() -> None:
 
 _ALL = (attach, connect, scribble, claim, post, ask, start, link, damage)
 ATTACKS: dict[str, Callable[[Path], None]] = {each.__name__: each for each in _ALL}
+#: Attacks on a daemon that has more than the usual settings.
+FURTHER_ATTACKS = {each.__name__: each for each in (trace, squat, replay)}
+MOUNT_ATTACKS = {each.__name__: each for each in (look, forge)}
 
 
 def main() -> None:
@@ -212,7 +318,8 @@ def main() -> None:
     # The processors are not what is attacked here.
     os.nice(5)
     become(int(sys.argv[1]))
-    ATTACKS[sys.argv[2]](Path(sys.argv[3]))
+    attacks = ATTACKS | FURTHER_ATTACKS | MOUNT_ATTACKS
+    attacks[sys.argv[2]](Path(sys.argv[3]))
 
 
 if __name__ == "__main__":

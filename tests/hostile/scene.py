@@ -14,11 +14,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from hostile.attacker import VICTIM
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import GetStatus, StatusDocument
 from penstock.native.files import shim_path
@@ -26,17 +27,15 @@ from support.daemons import Daemon
 
 __all__ = [
     "BANDWIDTH",
-    "VICTIM",
     "Victim",
     "attack",
     "descriptors",
     "scene",
+    "socket_of",
     "status",
     "victim",
 ]
 
-#: User id of B.
-VICTIM = 65_000
 #: Bandwidth that B has for itself while nobody else moves bytes (bytes/s).
 BANDWIDTH = 8e6
 _TESTS = Path(__file__).parents[1]
@@ -83,9 +82,9 @@ def _environment() -> dict[str, str]:
 
 
 @contextmanager
-def attack(daemon: Daemon, kind: str, user: int) -> Iterator[None]:
-    """Attack as a user until the block ends."""
-    words = [str(user), kind, str(daemon.home / "agent.sock")]
+def attack(path: Path, kind: str, user: int) -> Iterator[None]:
+    """Attack a socket or a mount as a user until the block ends."""
+    words = [str(user), kind, str(path)]
     with subprocess.Popen(
         [sys.executable, "-m", "hostile.attacker", *words],
         stdout=subprocess.PIPE,
@@ -100,15 +99,20 @@ def attack(daemon: Daemon, kind: str, user: int) -> Iterator[None]:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def victim(daemon: Daemon, job: str, mebibytes: int = 16) -> Victim:
-    """Let B write, and return what it has met."""
+def victim(
+    daemon: Daemon,
+    job: str,
+    mebibytes: int = 16,
+    variables: Mapping[str, str] | None = None,
+) -> Victim:
+    """Let B write, with further variables in its environment; return what it met."""
     words = [str(VICTIM), str(daemon.home), str(daemon.data), job, str(mebibytes)]
     granted = []
     with subprocess.Popen(
         [sys.executable, "-m", "hostile.victim", *words],
         stderr=subprocess.PIPE,
         text=True,
-        env=_environment(),
+        env=_environment() | dict(variables or {}),
     ) as process:
         while process.poll() is None:
             time.sleep(0.1)
@@ -135,9 +139,14 @@ def victim(daemon: Daemon, job: str, mebibytes: int = 16) -> Victim:
     )
 
 
+def socket_of(daemon: Daemon) -> Path:
+    """Return the socket of a daemon that all users may connect to."""
+    return daemon.home / "agent.sock"
+
+
 def status(daemon: Daemon) -> StatusDocument:
     """Return the status of the daemon, as root sees it."""
-    with Client(daemon.home / "agent.sock") as client:
+    with Client(socket_of(daemon)) as client:
         reply = client.ask(GetStatus())
     assert isinstance(reply, StatusDocument)
     return reply

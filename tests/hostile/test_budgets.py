@@ -10,7 +10,15 @@ from statistics import median
 import pytest
 
 from hostile.attacker import ATTACKS
-from hostile.scene import BANDWIDTH, attack, descriptors, scene, status, victim
+from hostile.scene import (
+    BANDWIDTH,
+    attack,
+    descriptors,
+    scene,
+    socket_of,
+    status,
+    victim,
+)
 from support.daemons import Daemon
 from support.waiting import until
 
@@ -47,7 +55,7 @@ def test_an_attack_costs_nobody_else_anything(
     daemon: Daemon, number: int, kind: str
 ) -> None:
     user = 65_001 + number
-    with attack(daemon, kind, user):
+    with attack(socket_of(daemon), kind, user):
         until(lambda: is_known(daemon, user, kind))
         seen = victim(daemon, kind, 8)
         opened = descriptors(daemon)

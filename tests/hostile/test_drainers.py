@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node.bypass import with_descendants
-from penstock.live.node.page import Page
+from penstock.live.node.pages.page import Page
 from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
 from penstock.live.staging.drainers import Drainer

@@ -20,9 +20,9 @@ from random import Random
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.node.bell import Bell
 from penstock.live.node.local_job import JobNote, LocalJob
-from penstock.live.node.page_layout import PageWords
+from penstock.live.node.pages.bell import Bell
+from penstock.live.node.pages.page_layout import PageWords
 from penstock.live.staging.drain import list_journals
 from penstock.live.wire.messages import (
     FROM_AGENT,

@@ -22,8 +22,22 @@ _REASON = why_no_mounts()
 pytestmark = pytest.mark.skipif(bool(_REASON), reason=f"no real mounts: {_REASON}")
 
 ATTACKER, VICTIM = 65_024, 65_025
+#: A user id of the attacker's containers.
+CONTAINER = 300_000
 #: Limit of the descriptors of the mount: a quarter is what one user may open.
 LIMIT = 800
+
+
+#: ``penstock`` where the first word is the file of subordinate user ids.
+_PENSTOCK = """
+import sys
+from pathlib import Path
+from penstock.cli import main
+from penstock.live.wire import subordinates
+users = subordinates.SubordinateUsers(Path(sys.argv[1]))
+subordinates._of_this_machine = lambda: users
+sys.exit(main(sys.argv[2:]))
+"""
 
 
 @pytest.fixture
@@ -38,9 +52,11 @@ def mounted() -> Iterator[Mounted]:
     words = ["mount", "--background", str(mounted.backing), str(mounted.point)]
     words += ["--folder", str(home / "run")]
     script = f'ulimit -n {LIMIT}; exec "$@"'
+    (home / "subuid").write_text(f"{ATTACKER}:{CONTAINER}:65536\n")
+    python = [sys.executable, "-c", _PENSTOCK, str(home / "subuid")]
     try:
         subprocess.run(
-            ["sh", "-c", script, "sh", sys.executable, "-m", "penstock", *words],
+            ["sh", "-c", script, "sh", *python, *words],
             check=True,
             timeout=LIMIT_S,
         )
@@ -97,6 +113,16 @@ def test_who_opens_too_many_files_is_refused_and_others_are_not(
 
     # The kernel reports closed files a moment later.
     until(is_forgotten)
+
+
+def test_containers_open_files_in_the_budget_of_their_owner(mounted: Mounted) -> None:
+    with (
+        open_files(mounted, ATTACKER, LIMIT // 8) as attempt,
+        open_files(mounted, CONTAINER, LIMIT // 16) as first,
+        open_files(mounted, CONTAINER + 1, LIMIT) as second,
+    ):
+        assert (attempt, first) == ((LIMIT // 8, ""), (LIMIT // 16, ""))
+        assert second == (LIMIT // 16, "ENFILE")
 
 
 def test_who_looks_at_all_files_keeps_nobody_from_opening_one(mounted: Mounted) -> None:

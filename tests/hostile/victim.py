@@ -17,8 +17,8 @@ from pathlib import Path
 
 from hostile.attacker import become
 from penstock.errors import PenstockError
-from penstock.live.node.execute import execute_program
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.execute import execute_program
+from penstock.live.node.launch.shim import shim_environment
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess
 

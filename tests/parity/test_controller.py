@@ -13,8 +13,8 @@ import pytest
 
 from parity.test_compiled_interpreted import INSTANCES, instance_of
 from penstock.kernels import interpreted
-from penstock.live.control.controller import Controller
-from penstock.live.control.jobs import JobHistory
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.model import Instance
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy

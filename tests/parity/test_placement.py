@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
 from penstock.live.control.placing import JobPlacer
+from penstock.live.control.rates.controller import Controller
 from penstock.live.wire.messages import AgentConfig, AgentHello, JobJoined, JobLeft
 from penstock.model import Application
 from penstock.model.problem import Problem

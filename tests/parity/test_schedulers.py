@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.qos import ApplicationUse, Credit, Request, Slo, get_scheduler
+from penstock.qos import ApplicationUse, Credit, Kind, Request, Slo, get_scheduler
 from penstock.qos.scheduler import KernelScheduler
 from penstock.workloads.clients import MB
 
@@ -27,6 +27,7 @@ NAMES = (
     "edf:depth=2",
     "two-level:window=0.05",
     "two-level:window=0.05,overload=send",
+    "penstock.qos.metadata:depth=3",
 )
 APPLICATIONS = ("a", "b", "c", "stranger")
 SLOS = {"a": Slo(4e6, 0.05), "b": Slo(2e6, 0.2), "c": Slo(1e6, 0.2)}
@@ -72,6 +73,11 @@ steps = st.lists(
 )
 
 
+def is_write(step: Step) -> bool:
+    """Return True for a write; as a metadata operation it is urgent."""
+    return step.size_bytes >= MB
+
+
 def new_scheduler(name: str) -> KernelScheduler:
     scheduler = get_scheduler(name).make(SLOS, 0.0)
     assert isinstance(scheduler, KernelScheduler)
@@ -110,7 +116,8 @@ def simulated(name: str, script: list[Step]) -> list[Answer]:
     at_storage: list[Request] = []
     for number, step in enumerate(script):
         now += step.gap_s
-        request = Request("write", step.size_bytes, step.application, number)
+        kind: Kind = "write" if is_write(step) else "read"
+        request = Request(kind, step.size_bytes, step.application, number)
         scheduler.arrive(request, now)
         sent = scheduler.dispatch(now)
         control(scheduler, step, 100_000 * number, now)
@@ -147,7 +154,7 @@ def live(name: str, script: list[Step]) -> list[Answer]:
     for number, step in enumerate(script):
         now += step.gap_s
         index = scheduler.index_of(step.application)
-        slot = arrive(table, index, 1, step.size_bytes, now)
+        slot = arrive(table, index, is_write(step), step.size_bytes, now)
         requests[slot] = (number, step.size_bytes)
         pids = dispatch()
         control(scheduler, step, 100_000 * number, now)

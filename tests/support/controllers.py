@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from penstock.live.control.controller import Controller
+from penstock.live.control.rates.controller import Controller
 
 __all__ = ["B", "controller_with", "decide"]
 

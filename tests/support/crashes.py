@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.live.node.page import LEASE_MAX_S, Page
+from penstock.live.node.pages.page import LEASE_MAX_S, Page
 from penstock.live.staging.drain import drain_folder
 from penstock.live.staging.drain_process import NamedDrain
 from penstock.live.staging.drainers import drain_beside

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from penstock.live.node.bell import Bell
-from penstock.live.node.bells import Bells
-from penstock.live.node.page import IoClass, Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.bell import Bell
+from penstock.live.node.pages.bells import Bells
+from penstock.live.node.pages.page import IoClass, Page
 from support.waiting import LIMIT_S
 
 PROGRAMS = Path(__file__).parents[1] / "e2e" / "live"

@@ -4,6 +4,7 @@
  * the test, and a request that may go waits until the test completes it.
  */
 #include "gate.h"
+#include "opens.h"
 #include "operations.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ double gate_now(void)
 struct gate *driver_gate_new(const struct penstock_scheduler *scheduler)
 {
     struct gate *gate = malloc(sizeof(*gate));
-    gate_init(gate);
+    gate_init(gate, 4);
     if (scheduler->arrive) {
         gate->scheduler = *scheduler;
         gate->has_scheduler = true;
@@ -39,10 +40,11 @@ void driver_gate_limit(struct gate *gate, double total, double reads, double wri
 
 /* A request arrives; return it. */
 struct passage *driver_gate_enter(struct gate *gate, int kind, int application,
-                                  int64_t size_bytes)
+                                  int64_t size_bytes, bool is_urgent)
 {
     struct passage *passage = calloc(1, sizeof(*passage));
     passage->kind = (enum kind)kind;
+    passage->is_urgent = is_urgent;
     passage->application = application;
     passage->limited.size_bytes = size_bytes;
     gate_enter(gate, passage);
@@ -160,5 +162,26 @@ struct inode *driver_folder_new(void)
 double driver_operations_charge(struct operations *operations, int application,
                                 struct inode *folder)
 {
-    return operations_charge(operations, application, folder, driver_now_s);
+    bool is_shared;
+    return operations_charge(operations, application, folder, driver_now_s, &is_shared);
+}
+
+/* --- Open files ------------------------------------------------------------------- */
+
+struct opens *driver_opens_new(int64_t most, owner_callback ask)
+{
+    struct opens *opens = calloc(1, sizeof(*opens));
+    opens->most = most;
+    opens->ask = ask;
+    return opens;
+}
+
+bool driver_opens_take(struct opens *opens, uid_t user)
+{
+    return opens_take(opens, opens_owner(opens, user));
+}
+
+void driver_opens_give_back(struct opens *opens, uid_t user)
+{
+    opens_give_back(opens, opens_owner(opens, user));
 }

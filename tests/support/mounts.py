@@ -39,10 +39,12 @@ def why_no_mount_library() -> str:
 class Mounted:
     """A mount point, its backing folder and its process."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(
+        self, home: Path, backing: Path | None = None, point: Path | None = None
+    ) -> None:
         self.home = home
-        self.backing = home / "backing"
-        self.point = home / "mnt"
+        self.backing = backing or home / "backing"
+        self.point = point or home / "mnt"
         self.pid = 0
         for folder in (self.backing, self.point):
             folder.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import c_double, c_int, c_int64, c_void_p
+from ctypes import c_bool, c_double, c_int, c_int64, c_uint32, c_void_p
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +22,7 @@ from support.native_build import STRICT, build_variant
 
 __all__ = ["NativeGate", "NativeLimiter", "driver", "set_time"]
 
-_KINDS = ("read", "write", "sync")
+_KINDS = ("read", "write", "sync", "metadata")
 
 
 @cache
@@ -37,7 +37,7 @@ def driver() -> ctypes.CDLL:
     functions: dict[str, tuple[Any, ...]] = {
         "gate_new": (c_void_p, ctypes.POINTER(SchedulerPointers)),
         "gate_limit": (None, c_void_p, c_double, c_double, c_double),
-        "gate_enter": (c_void_p, c_void_p, c_int, c_int, c_int64),
+        "gate_enter": (c_void_p, c_void_p, c_int, c_int, c_int64, c_bool),
         "gate_state": (c_int, c_void_p),
         "gate_leave": (None, c_void_p, c_void_p, c_int64),
         "gate_wake_s": (c_double, c_void_p),
@@ -55,6 +55,9 @@ def driver() -> ctypes.CDLL:
         "operations_new": (c_void_p, c_int, c_double),
         "folder_new": (c_void_p,),
         "operations_charge": (c_double, c_void_p, c_int, c_void_p),
+        "opens_new": (c_void_p, c_int64, c_void_p),
+        "opens_take": (c_bool, c_void_p, c_uint32),
+        "opens_give_back": (None, c_void_p, c_uint32),
     }
     for name, (result, *parameters) in functions.items():
         function = getattr(library, f"driver_{name}")
@@ -108,7 +111,8 @@ class NativeGate:
     def arrive(self, request: Request) -> None:
         index = 0 if self.callbacks is None else self._indices[request.application]
         passage = self._library.driver_gate_enter(
-            self._gate, _KINDS.index(request.kind), index, request.size_bytes
+            *(self._gate, _KINDS.index(request.kind), index),
+            *(request.size_bytes, request.is_urgent),
         )
         self._passages[request] = passage
         self.waiting.append(request)

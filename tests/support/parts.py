@@ -11,14 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.live.node.page import LEASE_MAX_S, Page
+from penstock.live.node.pages.page import LEASE_MAX_S, Page
 from penstock.live.wire.messages import Partition
 from support.stages import Stage
 
 __all__ = ["SLOTS", "Redirected", "moving"]
 
-#: Sub-folders of the folder of the parts.
+#: Slots in the folder of a job: links to the folders of its storage targets.
 SLOTS = 2
+_TARGETS = 3
 
 
 @dataclass
@@ -28,20 +29,26 @@ class Redirected:
     stage: Stage
     page: Page
     folder: Path
+    targets: Path
 
     @classmethod
     def make(cls, stage: Stage, page: Page, number: int = 1) -> Redirected:
         """Make the folder of the parts, and set the first partition."""
-        folder = stage.folder.parent / "parts"
-        for slot in range(SLOTS):
-            (folder / str(slot)).mkdir(parents=True, exist_ok=True)
-        made = cls(stage, page, folder)
+        folder, targets = (stage.folder.parent / name for name in ("parts", "targets"))
+        for target in range(_TARGETS):
+            (targets / str(target)).mkdir(parents=True, exist_ok=True)
+        made = cls(stage, page, folder, targets)
         page.renew(LEASE_MAX_S)
         made.move(number)
         return made
 
     def move(self, number: int) -> None:
-        """Change the partition."""
+        """Change the partition: its slots lead to other targets."""
+        self.folder.mkdir(exist_ok=True)
+        for slot in range(SLOTS):
+            new = self.folder / f".new-{slot}"
+            new.symlink_to(self.targets / str((slot + number) % _TARGETS))
+            new.replace(self.folder / str(slot))
         roots = (str(self.stage.folder.resolve()),)
         self.page.place(Partition(number, str(self.folder), SLOTS, roots))
 
@@ -53,7 +60,12 @@ class Redirected:
 
     def parts(self) -> list[Path]:
         """Return the parts that there are."""
-        return sorted(self.folder.glob("*/.penstock-*.part"))
+        return sorted(self.targets.glob("*/.penstock-*.part"))
+
+    def slot_of(self, part: Path) -> int:
+        """Return the slot that leads to the target of a part."""
+        links = [self.folder / str(slot) for slot in range(SLOTS)]
+        return [link.resolve() for link in links].index(part.parent.resolve())
 
 
 @contextlib.contextmanager

@@ -74,6 +74,13 @@ def rho_io(value: float) -> dict[str, float]:
     return {"rho_io": value}
 
 
+@cache
+def _labels() -> list[dict[str, Any]]:
+    """Return the columns that name each contender, in the order of the study."""
+    study = case_study(IO_NODES)(Scale.SMOKE)
+    return [contender.labels() for contender in study.contenders]
+
+
 def problem(
     load: float,
     change: Change | None = None,
@@ -82,8 +89,7 @@ def problem(
 ) -> Problem:
     """Return the rows of one problem, all alike but for `change`."""
     rows = []
-    for contender in case_study(IO_NODES)(Scale.SMOKE).contenders:
-        labels = contender.labels()
+    for labels in _labels():
         names = (
             labels["allocation"],
             labels["placement"],

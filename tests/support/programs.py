@@ -21,8 +21,8 @@ from math import inf
 from pathlib import Path
 from typing import Literal
 
-from penstock.live.node.page import IoClass, Mode, Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.page import IoClass, Mode, Page
 from penstock.live.staging.rules import Staging
 
 __all__ = [

@@ -39,7 +39,10 @@ def main() -> None:
         daemon.start()
         write = "echo $SLURM_JOB_ID; dd if=/dev/zero of=file bs=1M count=4 2>/dev/null"
         done = subprocess.run(
-            ["srun", f"--uid={NOBODY}", "sh", "-c", write],
+            ["srun", "sh", "-c", write],
+            user=NOBODY,
+            group=NOBODY,
+            extra_groups=(),
             cwd=daemon.data,
             capture_output=True,
             text=True,

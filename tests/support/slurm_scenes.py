@@ -81,10 +81,18 @@ class Cluster:
 
 
 def srun(cluster: Cluster, script: str, *options: str) -> subprocess.Popen[str]:
-    """Start a job of one task per node, of another user."""
-    own = ("-N4", "-n4", f"--uid={NOBODY}", "--account=physics", *options)
+    """Start a job of one task per node, of another user.
+
+    srun belongs to this user, too. If a job has to wait for nodes, Slurm answers srun
+    later, with a credential that only the user of the job may decode: an srun of root
+    (``--uid``) would refuse it.
+    """
+    own = ("-N4", "-n4", "--account=physics", *options)
     return subprocess.Popen(
         ["srun", *own, "sh", "-c", script],
+        user=NOBODY,
+        group=NOBODY,
+        extra_groups=(),
         cwd=cluster.data,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from penstock.live.node.page import Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.page import Page
 from penstock.live.staging.drain import JournalReport, drain_folder
 from penstock.live.staging.drainers import Leftover, Sweeper
 from penstock.live.staging.rules import Staging

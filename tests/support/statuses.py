@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
+from penstock.live.control.rates.controller import Controller
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,

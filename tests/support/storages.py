@@ -16,11 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
-from penstock.live.control.bandwidth import BandwidthEstimator, Reason
-from penstock.live.control.controller import Controller
+from penstock.live.control.activity.usage import Kind, Usage
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.control.usage import Kind, Usage
-from penstock.live.node.page import CREDIT_S
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.storage.bandwidth import BandwidthEstimator, Reason
+from penstock.live.node.pages.page import CREDIT_S
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,

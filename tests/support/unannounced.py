@@ -12,9 +12,9 @@ from math import inf
 
 import numpy as np
 
-from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.control.jobs import JobHistory
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.wire.messages import AgentConfig
 from penstock.model import Application, Column, Instance, Platform, Window
 from penstock.sim import simulate

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from penstock.kernels import interpreted
 from penstock.qos import Slo
-from penstock.qos import promises as kernels
+from penstock.qos.parts import promises as kernels
 from penstock.qos.state import (
     CAPACITY_OVER_PROMISES,
     HOLD_UNTIL_S,
@@ -20,7 +20,7 @@ __all__ = ["UpperLevel"]
 
 
 class UpperLevel:
-    """Calls the kernels of `penstock.qos.promises` with names of applications."""
+    """Calls the kernels of `penstock.qos.parts.promises` with names of applications."""
 
     def __init__(self, slos: Mapping[str, Slo]) -> None:
         self.scheduler = TwoLevel(slos, 0.0, 0.5, 0.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,15 @@ from typing import Any
 
 import pytest
 
-__all__ = ["NEEDS_ROOT", "NOBODY", "SOMEBODY", "as_user", "become", "open_for_all"]
+__all__ = [
+    "NEEDS_ROOT",
+    "NOBODY",
+    "SOMEBODY",
+    "as_user",
+    "become",
+    "open_for_all",
+    "two_known_users",
+]
 
 #: Two users who are not root.
 NOBODY, SOMEBODY = 65534, 54321
@@ -53,3 +62,12 @@ def open_for_all(folder: Path) -> None:
     for parent in (folder, *folder.parents):
         if parent.owner() == "root" and not parent.stat().st_mode & 0o001:
             parent.chmod(parent.stat().st_mode | 0o011)
+
+
+def two_known_users() -> tuple[pwd.struct_passwd, pwd.struct_passwd]:
+    """Return two users of this machine who have names and are not root."""
+    first, second, *_ = sorted(
+        (entry for entry in pwd.getpwall() if entry.pw_uid not in (0, NOBODY)),
+        key=lambda entry: entry.pw_uid,
+    )
+    return first, second

@@ -20,7 +20,7 @@ from itertools import count, cycle
 from math import inf
 
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.node.page import CREDIT_S, SLACK_S
+from penstock.live.node.pages.page import CREDIT_S, SLACK_S
 from penstock.live.wire.messages import (
     AgentHello,
     CounterReport,

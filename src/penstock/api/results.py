@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from penstock.analysis import measure
 from penstock.cli.simulation.advise import advice_text
-from penstock.cli.simulation.compare_table import comparison_text
+from penstock.cli.simulation.comparison.table import comparison_text
 from penstock.cli.tables import format_table
 from penstock.experiments.output.html import html_table
 from penstock.experiments.source import Source

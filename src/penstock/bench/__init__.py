@@ -5,6 +5,9 @@ A benchmark is one module with ``measure(settings)``, which yields measurements 
 as they are taken, and one row in `BENCHES`. A measurement may have a goal. Because
 machines are noisy, rounds are interleaved, and a measurement is the minimum or the
 median of its rounds.
+
+Here is what benchmarks share: `testbed`, `moosefs`, and real processes as `writers` and
+`applications`. ``programs/`` has their C sources.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.errors import UnknownNameError
 
@@ -24,23 +27,61 @@ __all__ = [
     "ROUNDS_OF",
     "USERS_OF_OPTION",
     "BenchSettings",
+    "Benchmark",
     "Measurement",
     "measure",
 ]
 
-#: Name of the benchmark, which is also its module ("-" for "_") -> what it measures.
+
+class Benchmark(NamedTuple):
+    """One row of `BENCHES`."""
+
+    module: str
+    """Its module in this package."""
+    summary: str
+    """What it measures."""
+
+
+#: Name of a benchmark -> its module and what it measures.
 BENCHES: Final = {
-    "overhead": "processor time that the preload library adds to a call",
-    "pacing": "bandwidth achieved divided by bandwidth granted",
-    "learn": "shares and learnt bandwidth on a mount of unknown limit",
-    "harmless": "time of real programs alone under penstock run, divided by plain",
-    "decisions": "events per second and latency of the controller",
-    "fidelity": "live yields divided by simulated yields, under every policy",
-    "fidelity-moosefs": "the same of programs without hints on a real MooseFS",
-    "advice": "predicted gain of the advised policy against the measured gain",
-    "delta": "interference factors under staging strategies, live and simulated",
-    "partition": "slowdowns on a real MooseFS under strategies and placements",
-    "slo": "throughput and latency of applications at a mount, by scheduler",
+    "overhead": Benchmark(
+        "cost.overhead", "processor time that the preload library adds to a call"
+    ),
+    "pacing": Benchmark(
+        "accuracy.pacing", "bandwidth achieved divided by bandwidth granted"
+    ),
+    "learn": Benchmark(
+        "accuracy.learn", "shares and learnt bandwidth on a mount of unknown limit"
+    ),
+    "harmless": Benchmark(
+        "cost.harmless",
+        "time of real programs alone under penstock run, divided by plain",
+    ),
+    "decisions": Benchmark(
+        "cost.decisions", "events per second and latency of the controller"
+    ),
+    "fidelity": Benchmark(
+        "accuracy.fidelity",
+        "live yields divided by simulated yields, under every policy",
+    ),
+    "fidelity-moosefs": Benchmark(
+        "accuracy.fidelity_moosefs",
+        "the same of programs without hints on a real MooseFS",
+    ),
+    "advice": Benchmark(
+        "accuracy.advice",
+        "predicted gain of the advised policy against the measured gain",
+    ),
+    "delta": Benchmark(
+        "accuracy.delta",
+        "interference factors under staging strategies, live and simulated",
+    ),
+    "partition": Benchmark(
+        "partition", "slowdowns on a real MooseFS under strategies and placements"
+    ),
+    "slo": Benchmark(
+        "slo", "throughput and latency of applications at a mount, by scheduler"
+    ),
 }
 #: Field of `BenchSettings` -> the benchmarks that use it.
 USERS_OF_OPTION: Final = {
@@ -120,5 +161,5 @@ def measure(name: str, settings: BenchSettings) -> Iterator[Measurement]:
     """Run a benchmark; yield each measurement as soon as it is taken."""
     if name not in BENCHES:
         raise UnknownNameError("benchmark", name, BENCHES)
-    module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+    module = importlib.import_module(f"{__name__}.{BENCHES[name].module}")
     yield from module.measure(settings)

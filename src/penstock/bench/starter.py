@@ -11,8 +11,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from penstock.live.node.execute import execute_program
-from penstock.live.node.run import JobClaims, controlled_environment
+from penstock.live.node.launch.execute import execute_program
+from penstock.live.node.launch.run import JobClaims, controlled_environment
 from penstock.live.settings import Settings
 
 __all__ = ["main"]

@@ -17,8 +17,8 @@ from typing import Final
 
 from penstock.bench.testbed import TIMEOUT_S, temporary_folder
 from penstock.errors import InputError
-from penstock.live.node.page import LEASE_MAX_S, Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.page import LEASE_MAX_S, Page
 from penstock.native.files import program_path
 
 __all__ = ["LARGEST_BYTES", "WriterProcess", "Writers", "writers"]

@@ -18,6 +18,7 @@ import msgspec
 from penstock.analysis import Bound
 from penstock.errors import InputError, plain_mismatch
 from penstock.experiments.study import Row
+from penstock.model.documents import check_format, inside
 
 __all__ = [
     "BoundFormat",
@@ -99,8 +100,16 @@ class BoundResultFormat(msgspec.Struct):
 def rows_of_result(document: dict[str, Any], path: str) -> list[Row]:
     """Return the rows of a document that ``penstock compare --json`` wrote.
 
-    Raises `InputError` if the document was changed or cut.
+    Raises `InputError` if the document was changed or cut, or has another format.
     """
+    with inside(f"{path}: "):
+        check_format(document)
+    if not document["instances"]:
+        raise InputError(
+            "this result of penstock compare has no instances",
+            where=path,
+            remedy="write it again with penstock compare --json",
+        )
     try:
         instances = msgspec.convert(document["instances"], list[ComparedInstanceFormat])
     except msgspec.ValidationError as error:

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
+from glob import escape
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, cast
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.extending import intrinsic
@@ -51,6 +52,28 @@ _SCALARS: dict[str, tuple[Any, Any]] = {
 _ADDRESS: tuple[Any, Any] = (types.intp, ctypes.c_void_p)
 
 
+class _KernelCacheFiles(IndexDataCacheFile):
+    """The index of one kernel's machine code, and one file of code for each key.
+
+    RATIONALE: Numba numbers the files and writes the index before the code. A second
+    process that starts meanwhile finds the new key in the index, and reads the code
+    that an older version of the kernel left under that number. Here the name of a file
+    follows from the key, and the code is written first.
+    """
+
+    def save(self, key: tuple[Any, ...], data: Any) -> None:
+        digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
+        stem = self._index_name.removesuffix(".nbi")
+        name = f"{stem}.{digest}.nbc"
+        self._save_data(name, data)
+        overloads = self._load_index()
+        overloads[key] = name
+        self._save_index(overloads)
+        for path in Path(self._cache_path).glob(f"{escape(stem)}.*.nbc"):
+            if path.name not in overloads.values():
+                path.unlink(missing_ok=True)
+
+
 class _KernelCache(FunctionCache):
     """Numba's disk cache, with the text of ALL kernels of penstock in the key.
 
@@ -59,6 +82,14 @@ class _KernelCache(FunctionCache):
     file changes, and would silently give wrong numbers. The same holds for the helper
     functions of a user's policy.
     """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self._cache_file = _KernelCacheFiles(
+            cache_path=self._cache_path,
+            filename_base=self._impl.filename_base,
+            source_stamp=self._impl.locator.get_source_stamp(),
+        )
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
         key = super()._index_key(sig, codegen)

@@ -206,20 +206,20 @@ def tcp_address(value: Any) -> str:
     return text
 
 
-@_accepts(type="string", pattern=r"^(?:.*:[0-9]+)?$")
+@_accepts(type="string", pattern=r"^(?:.+:0*[1-9][0-9]*)?$")
 def host_and_port(value: Any) -> str:
     """Return an address HOST:PORT; an empty text means no address."""
     text = plain_text(value)
-    port = text.rpartition(":")[2]
-    if text and not (":" in text and port.isdecimal() and int(port) <= _LAST_PORT):
+    host, _, port = text.rpartition(":")
+    if text and not (host and port.isdecimal() and 1 <= int(port) <= _LAST_PORT):
         raise InputError(
             f"{text!r} is not an address",
-            remedy="write HOST:PORT, e.g. 127.0.0.1:9400",
+            remedy=f"write HOST:PORT, e.g. 127.0.0.1:9400, the port 1 to {_LAST_PORT}",
         )
     return text
 
 
-@_accepts(type="string", pattern=r"^(?:.*:[0-9]+|unix:/.+)?$")
+@_accepts(type="string", pattern=r"^(?:.+:0*[1-9][0-9]*|unix:/.+)?$")
 def web_address(value: Any) -> str:
     """Return HOST:PORT or unix:/PATH; an empty text means no address."""
     text = plain_text(value)

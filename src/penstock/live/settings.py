@@ -66,7 +66,7 @@ _ENVIRONMENT: Final = "PENSTOCK_"
 _OTHER_VARIABLES: Final = (
     *("SETTINGS", "DISABLE", "TRACEBACK", "PAGE", "CONTROLLED"),
     *("STAGING", "STAGING_SIZE", "STAGING_WHEN", "STAGING_DURABLE", "STAGING_RULES"),
-    *("DRAIN", "DRAIN_CGROUPS", "DRAIN_OF", "DRAIN_USER", "DRAIN_NAMED"),
+    *("DRAIN", "DRAIN_CGROUPS", "DRAIN_OF", "DRAIN_PARTS", "DRAIN_USER", "DRAIN_NAMED"),
 )
 #: How near a name is to a known one if it is taken for a mistake; 1: equal.
 _NEAR: Final = 0.8
@@ -177,8 +177,7 @@ class Settings:
     targets: str = _setting(
         "",
         plain_text,
-        "storage targets that the strategy assigns to jobs, DRIVER:ROOT:TARGET,...; "
-        "requires `users = own`",
+        "storage targets that the strategy assigns to jobs, DRIVER:ROOT:TARGET,...",
     )
     placement: str = _setting(
         "",
@@ -206,7 +205,8 @@ class Settings:
     job_folder: str = _setting(
         "",
         plain_text,
-        "folder of a job, with `{job}` for its name; new files in it go to the job's "
+        "folder of a job, with `{job}` for its name, and `{user}` for the name of its "
+        "user (needed above it with `users = all`); new files in it go to the job's "
         "`targets`",
     )
     predict: str = _setting(
@@ -307,6 +307,13 @@ class Settings:
         "file for the histories of jobs; default: FOLDER/history.sqlite",
         "FILE",
     )
+    history_age: float = _setting(
+        "30 d",
+        duration(3600.0, 1e10),
+        "how long the volumes and times of a job's operations are remembered for its "
+        "next run under the same name; its age and lost time: for one hour",
+        "TIME",
+    )
     archive: str = _setting(
         "",
         plain_text,
@@ -369,6 +376,11 @@ class Settings:
     def profiles_file(self) -> Path:
         """File for the bandwidths on targets that `penstock profile` has measured."""
         return self.state_file.with_name(f"{self.state_file.stem}-targets.json")
+
+    @property
+    def acts_file(self) -> Path:
+        """File for what operators change on the web page."""
+        return self.state_file.with_name(f"{self.state_file.stem}-acts.json")
 
     @property
     def archive_folder(self) -> Path | None:

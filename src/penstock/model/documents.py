@@ -28,6 +28,7 @@ from penstock.units import parse_bandwidth
 
 __all__ = [
     "FORMAT",
+    "check_format",
     "checked_fields",
     "inside",
     "is_comparison",
@@ -200,8 +201,12 @@ def is_comparison(document: object) -> TypeGuard[dict[str, Any]]:
     if not isinstance(document, dict) or "provenance" not in document:
         return False
     instances = document.get("instances")
-    first = instances[0] if isinstance(instances, list) and instances else None
-    return isinstance(first, dict) and "policies" in first
+    if not isinstance(instances, list):
+        return False
+    # One without instances is a result, too: whoever reads it says what is wrong.
+    return not instances or (
+        isinstance(instances[0], dict) and "policies" in instances[0]
+    )
 
 
 def refuse_other_kind(document: object, known: AbstractSet[str]) -> None:
@@ -219,6 +224,12 @@ def top_fields(document: object, required: AbstractSet[str]) -> dict[str, Any]:
     """Return a document as a dictionary; raise `InputError` for an unknown format."""
     refuse_other_kind(document, required)
     # First: another format has other keys.
+    check_format(document)
+    return checked_fields(document, {"penstock", *required})
+
+
+def check_format(document: object) -> None:
+    """Raise `InputError` if a document names a format that is not known."""
     version = document.get("penstock", FORMAT) if isinstance(document, dict) else FORMAT
     if type(version) is not int or version != FORMAT:
         raise InputError(
@@ -226,7 +237,6 @@ def top_fields(document: object, required: AbstractSet[str]) -> dict[str, Any]:
             where="penstock",
             remedy=f"this version reads format {FORMAT}",
         )
-    return checked_fields(document, {"penstock", *required})
 
 
 def checked_fields(

@@ -119,6 +119,8 @@ class ApplicationState(msgspec.Struct):
     """Number of these whose 95th percentile was within the bound."""
     operations: int = 0
     """Metadata requests in total."""
+    queued_operations: int = 0
+    """Number of metadata requests that wait now."""
     operations_per_s: float | None = msgspec.field(
         name="operations_limit", default=None
     )
@@ -142,6 +144,10 @@ class SchedulerStatus(msgspec.Struct):
     """Content of the file of ``--slo``."""
     credit: str = ""
     """Where credit comes from, or why there is none; empty: no exchange."""
+    metadata_depth: int = 0
+    """Maximum number of metadata requests under way."""
+    metadata_outstanding: int = 0
+    """Number of metadata requests under way."""
 
 
 class MountStatus(msgspec.Struct, tag="state"):
@@ -160,6 +166,10 @@ class MountStatus(msgspec.Struct, tag="state"):
     """Number of other requests, by name."""
     scheduling: SchedulerStatus | None = msgspec.field(name="order", default=None)
     """None: no SLOs; requests go first come, first served."""
+    waiting_metadata: int = 0
+    """Number of other requests that wait now."""
+    metadata_waited_s: float = 0.0
+    """Time that other requests have waited, added up."""
 
 
 class MountRefusal(msgspec.Struct, tag="failure"):

@@ -276,13 +276,15 @@ class _Session:
 
     def status(self) -> MountStatus:
         """Return the status; this may be called from any thread."""
-        totals, waiting = self._data_path.totals()
+        totals, waiting, waiting_metadata = self._data_path.totals()
         return MountStatus(
             backing=self._mount.backing,
             point=self._mount.point,
             pid=os.getpid(),
             limits=limits_document(self._service.limits),
             waiting=waiting,
+            waiting_metadata=waiting_metadata,
+            metadata_waited_s=totals["metadata"].held_up_s,
             metadata=self._data_path.operation_counts(),
             scheduling=self._service.scheduler_status(),
             read=_moved(totals["read"]),

@@ -22,6 +22,7 @@ from ctypes import (
     c_int,
     c_int32,
     c_int64,
+    c_uint32,
     c_void_p,
 )
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import InputError, InternalError
+from penstock.live.wire.subordinates import owner_of
 from penstock.mount.limits import Limits
 from penstock.native.files import mount_library_path
 from penstock.qos import Kind
@@ -45,12 +47,14 @@ __all__ = [
 #: Most applications, of the whole life of a mount.
 MAX_APPLICATIONS: Final = 1024
 #: The kinds of requests that pass the gate, in the order of the C enumeration.
-_KINDS: Final[tuple[Kind, ...]] = ("read", "write", "sync")
+_KINDS: Final[tuple[Kind, ...]] = ("read", "write", "sync", "metadata")
 #: Part of the allowed descriptors that the table of inodes may use.
 _INODE_SHARE: Final = 0.5
 
 #: Returns the index of the application of a process, a user and a path.
 _Ask: Final = ctypes.CFUNCTYPE(c_int32, c_int64, c_int64, c_char_p)
+#: Returns the user whose budget a user id has.
+_AskOwner: Final = ctypes.CFUNCTYPE(c_uint32, c_uint32)
 
 
 class SchedulerPointers(Structure):
@@ -67,10 +71,11 @@ class SchedulerPointers(Structure):
 
 class _Totals(Structure):
     _fields_ = [
-        ("requests", c_int64 * 3),
-        ("moved_bytes", c_int64 * 3),
-        ("held_up_s", c_double * 3),
+        ("requests", c_int64 * 4),
+        ("moved_bytes", c_int64 * 4),
+        ("held_up_s", c_double * 4),
         ("waiting", c_int64),
+        ("waiting_metadata", c_int64),
     ]
 
 
@@ -84,6 +89,7 @@ class _Service(Structure):
         ("bytes_per_s", c_double),
         ("queued", c_int64),
         ("operations", c_int64),
+        ("queued_operations", c_int64),
     ]
 
 
@@ -111,6 +117,8 @@ class ApplicationService:
     """Number of requests that wait now."""
     operations: int
     """Number of metadata requests."""
+    queued_operations: int
+    """Number of metadata requests that wait now."""
 
 
 def load_library(path: Path) -> ctypes.CDLL:
@@ -137,7 +145,7 @@ def load_library(path: Path) -> ctypes.CDLL:
         "lock": (None, mount),
         "unlock": (None, mount),
         "dispatch": (None, mount),
-        "set_scheduler": (None, mount, scheduler),
+        "set_schedulers": (None, mount, scheduler, scheduler),
         "set_limits": (None, mount, c_double, c_double, c_double),
         "measure": (None, mount, c_int, c_double, c_double),
         "replace": (None, mount, c_int, c_int),
@@ -145,6 +153,7 @@ def load_library(path: Path) -> ctypes.CDLL:
             *(None, mount, _Ask, c_bool, c_bool, c_int),
             POINTER(c_char_p),
         ),
+        "set_owners": (None, mount, _AskOwner),
         "totals": (None, mount, POINTER(_Totals)),
         "service": (None, mount, c_int, POINTER(_Service)),
         "operation_name": (c_char_p, c_int),
@@ -181,8 +190,10 @@ class DataPath:
         self._mount = self._library.penstock_mount_new(root, int(most * _INODE_SHARE))
         if not self._mount:
             raise InternalError("the data path of the mount cannot be started")
+        ask_owner = _AskOwner(owner_of)
+        self._library.penstock_mount_set_owners(self._mount, ask_owner)
         #: Objects that the data path refers to.
-        self._kept: list[object] = []
+        self._kept: list[object] = [ask_owner]
 
     # --- The session --------------------------------------------------------------
 
@@ -215,7 +226,7 @@ class DataPath:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the mutex under which the scheduler is called.
+        """Hold the mutexes under which the schedulers are called.
 
         Hold it for microseconds only: all programs wait meanwhile.
         """
@@ -226,13 +237,23 @@ class DataPath:
             self._library.penstock_mount_unlock(self._mount)
 
     def dispatch(self) -> None:
-        """Send what may go; call this in `locked`, after a change of the scheduler."""
+        """Send what may go; call this in `locked`, after a change of a scheduler."""
         self._library.penstock_mount_dispatch(self._mount)
 
-    def set_scheduler(self, pointers: SchedulerPointers, owner: object) -> None:
-        """Set the scheduler before `serve`; `owner` stays alive with the mount."""
-        self._kept += [owner, pointers]
-        self._library.penstock_mount_set_scheduler(self._mount, ctypes.byref(pointers))
+    def set_schedulers(
+        self,
+        data: SchedulerPointers,
+        metadata: SchedulerPointers,
+        owners: Sequence[object],
+    ) -> None:
+        """Set the schedulers of data and of metadata requests, before `serve`.
+
+        `owners` stay alive with the mount.
+        """
+        self._kept += owners
+        self._library.penstock_mount_set_schedulers(
+            self._mount, ctypes.byref(data), ctypes.byref(metadata)
+        )
 
     def set_limits(self, limits: Limits) -> None:
         """Replace the limits; they also hold for requests that already wait."""
@@ -274,15 +295,18 @@ class DataPath:
 
     # --- Counts -------------------------------------------------------------------
 
-    def totals(self) -> tuple[dict[Kind, Totals], int]:
-        """Return the totals by kind, and the number of requests that wait now."""
+    def totals(self) -> tuple[dict[Kind, Totals], int, int]:
+        """Return the totals by kind, and how many requests wait now.
+
+        The numbers are those of data requests and of metadata requests.
+        """
         raw = _Totals()
         self._library.penstock_mount_totals(self._mount, ctypes.byref(raw))
         by_kind = {
             kind: Totals(raw.requests[n], raw.moved_bytes[n], raw.held_up_s[n])
             for n, kind in enumerate(_KINDS)
         }
-        return by_kind, raw.waiting
+        return by_kind, raw.waiting, raw.waiting_metadata
 
     def service(self, application: int) -> ApplicationService:
         """Return the service of an application."""

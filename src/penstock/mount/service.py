@@ -2,7 +2,8 @@
 """The control plane of one mount: scheduler, limits, rules and credit together.
 
 The data path (`penstock.mount.data_path`) calls a scheduler of `penstock.qos`, which
-orders requests by application and passes them to the limits. Without ``--slo`` there is
+orders reads, writes and syncs by application and passes them to the limits, and
+`penstock.qos.metadata`, which orders all other requests. Without ``--slo`` there is
 no scheduler, and requests go first come, first served. The scheduler also keeps the
 caps of applications and, with ``exchange``, the credit that the controller of all
 mounts gives.
@@ -29,7 +30,7 @@ from penstock.qos import Credit, CreditScheduler, QosScheduler, slo_of, unmet
 __all__ = ["MountService", "compile_scheduler", "why_unmet"]
 
 #: Keys of the file of ``--slo`` that cannot change while mounted.
-_FIXED: Final = ("scheduler", "exchange")
+_FIXED: Final = ("scheduler", "exchange", "metadata_depth")
 
 
 def why_unmet(slo_settings: SloSettings | None, limits: Limits) -> str:
@@ -41,12 +42,14 @@ def why_unmet(slo_settings: SloSettings | None, limits: Limits) -> str:
 
 
 def compile_scheduler(slo_settings: SloSettings) -> None:
-    """Compile the scheduler of a mount, or load it from the cache."""
+    """Compile the schedulers of a mount, or load them from the cache."""
+    from penstock.qos import metadata  # noqa: PLC0415 - NumPy
     from penstock.qos.scheduler import KernelScheduler  # noqa: PLC0415 - NumPy
 
     scheduler = slo_settings.scheduler.make(slo_settings.slos, 0.0)
     if isinstance(scheduler, KernelScheduler):
         scheduler.pointers()
+    metadata.make({}, 0.0, slo_settings.metadata_depth).pointers()
 
 
 class MountService:
@@ -89,6 +92,7 @@ class _ScheduledApplications:
     """
 
     def __init__(self, data_path: DataPath, settings: SloSettings) -> None:
+        from penstock.qos import metadata  # noqa: PLC0415 - NumPy
         from penstock.qos.credit.front import with_credit  # noqa: PLC0415 - NumPy
 
         self.settings = settings
@@ -102,11 +106,16 @@ class _ScheduledApplications:
         if not hasattr(driver, "pointers"):
             driver = SchedulerCallbacks(driver)
         self._driver = driver
+        self._metadata = metadata.make({}, now, settings.metadata_depth)
         self._indices: dict[str, int] = {}
         self._set_layout()
         self._credit.set_caps(settings.caps, now)
         self._set_applications(settings)
-        data_path.set_scheduler(scheduler_pointers(driver), driver)
+        data_path.set_schedulers(
+            scheduler_pointers(driver),
+            scheduler_pointers(self._metadata),
+            (driver, self._metadata),
+        )
 
     def open_link(self) -> CreditLink | None:
         """Open the link to the controller of all mounts; None: no exchange."""
@@ -167,6 +176,7 @@ class _ScheduledApplications:
         settings = self.settings
         with self._data_path.locked():
             depth, outstanding = self._scheduler.depth, self._scheduler.outstanding
+            metadata_outstanding = self._metadata.outstanding
         return SchedulerStatus(
             settings.scheduler.label,
             None if depth == inf else depth,
@@ -175,6 +185,8 @@ class _ScheduledApplications:
             [self._application_state(settings, name) for name in _names(settings)],
             dict(settings.document),
             "" if self._link is None else self._link.words(),
+            settings.metadata_depth,
+            metadata_outstanding,
         )
 
     def _set_layout(self) -> None:
@@ -187,9 +199,15 @@ class _ScheduledApplications:
         names = _names(settings)
         for name in names:
             self._indices[name] = self._driver.index_of(name)
-            latency_s = slo_of(settings.slos, name).latency_s
+            slo = slo_of(settings.slos, name)
+            with self._data_path.locked():
+                self._metadata.set_weight(
+                    self._indices[name], slo.throughput_bytes_per_s
+                )
             operations_per_s = settings.operations.get(name)
-            self._data_path.measure(self._indices[name], latency_s, operations_per_s)
+            self._data_path.measure(
+                self._indices[name], slo.latency_s, operations_per_s
+            )
         for name, index in self._indices.items():
             owner = name if name in names else settings.default
             self._data_path.replace(index, self._indices[owner])
@@ -230,6 +248,7 @@ class _ScheduledApplications:
             windows=service.windows,
             kept_windows=service.kept_windows,
             operations=service.operations,
+            queued_operations=service.queued_operations,
             operations_per_s=settings.operations.get(name),
             cap_bytes_per_s=settings.caps.get(name),
         )

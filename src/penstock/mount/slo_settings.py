@@ -5,6 +5,7 @@
 
     scheduler = "two-level"        # or fifo, sfq, edf; "name:key=value,key=value"
     default = "bulk"               # application of files that match no rule
+    metadata_depth = 8             # metadata requests at the storage at once
 
     [applications.viz]
     throughput = "10 MB/s"
@@ -66,6 +67,10 @@ OTHER: Final = "other"
 #: Reports hold the totals of all applications.
 _MAX_APPLICATIONS: Final = 256
 _MAX_NAME_LENGTH: Final = 64
+#: Metadata requests at the storage at once, unless the file says more or less.
+_METADATA_DEPTH: Final = 8
+#: Fewer than the threads for them: an operation that hangs keeps its thread.
+_MAX_METADATA_DEPTH: Final = 32
 #: What msgspec says of a key that the file must not have.
 _UNKNOWN_KEY: Final = re.compile(r"Object contains unknown field `(.*)`")
 Quantity = float | str
@@ -110,6 +115,9 @@ class SloFormat(msgspec.Struct, forbid_unknown_fields=True):
     default: str | None = None
     rules: list[RuleFormat] = []
     exchange: ExchangeFormat | None = None
+    metadata_depth: Annotated[int, msgspec.Meta(ge=1, le=_MAX_METADATA_DEPTH)] = (
+        _METADATA_DEPTH
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +137,8 @@ class SloSettings:
     """Application -> limit of its metadata requests (1/s), if it has one."""
     exchange: ExchangeSettings | None
     """The controller that shares storages among mounts; None: no reports."""
+    metadata_depth: int
+    """Metadata requests at the storage at once."""
     document: Mapping[str, Any]
     """The file as it was read."""
     backing: str
@@ -175,6 +185,7 @@ def slo_settings_from(document: Mapping[str, Any], backing: str = "") -> SloSett
         _caps(file.applications, slos),
         _operations(file.applications),
         None if file.exchange is None else _exchange(file.exchange),
+        file.metadata_depth,
         document,
         backing,
     )

@@ -20,6 +20,7 @@ Nothing here reads a clock.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
@@ -81,24 +82,36 @@ class OnlinePlacement:
         """Return an application that is there; None if there is none of this name."""
         return self._placed.get(name)
 
-    def arrive(self, application: Application) -> PlacedApplication:
+    def arrive(
+        self, application: Application, kept: Sequence[int] = ()
+    ) -> PlacedApplication:
         """Give targets to an application, and return them.
 
-        One that is there already, by its name, keeps its targets.
+        One that is there already, by its name, keeps its targets. One that has had
+        targets before it arrives here gets these: `kept`.
         """
         present = self._placed.get(application.name)
         if present is not None:
             return present
-        number, reason = self._allocate(application)
-        load = self._load(application, number)
-        given = self._placer.place_next(self._use, number)
+        given, reason = self._choose(application, kept)
+        load = self._load(application, len(given))
         self._use.add(given, load)
-        reason += f", {self._placer.label} has chosen which"
         lacks = missing(Input, self._problem([application]), 0)
         targets = tuple(sorted(given))
         placed = PlacedApplication(application, targets, load, reason, lacks)
         self._placed[application.name] = placed
         return placed
+
+    def _choose(
+        self, newcomer: Application, kept: Sequence[int]
+    ) -> tuple[tuple[int, ...], str]:
+        """Return the targets of the newcomer, and why it gets them."""
+        if kept:
+            reason = "it had them before the controller was restarted"
+            return tuple(kept), reason
+        number, reason = self._allocate(newcomer)
+        given = tuple(self._placer.place_next(self._use, number))
+        return given, f"{reason}, {self._placer.label} has chosen which"
 
     def leave(self, name: str) -> None:
         """Free the targets of an application that has ended, if it is there."""

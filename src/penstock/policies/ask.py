@@ -3,7 +3,7 @@
 
 Three programs ask policies: the engine (`penstock.sim.simulation`), the simulator of
 burst buffers (`penstock.sim.buffers.sharing`) and the live controller
-(`penstock.live.control.job_columns`). All of them use this module:
+(`penstock.live.control.rates.job_columns`). All of them use this module:
 
 - A policy that is a kernel is compiled in `penstock.policies.compilation`; compiled
   code calls it through a function pointer.

@@ -10,9 +10,9 @@ A scheduler is one file with a function ``make(slos, now, ...)`` and a row in
 or install it under the entry-point group ``penstock.schedulers``.
 
 Files: `interface` (requests, SLOs, guarantees), `state` (columns), `scheduler` (runs
-kernels), `remote_service` (several servers), `credit` (several client nodes, caps), the
-schedulers `fifo`, `sfq`, `edf` and `two_level`, and the parts of `two_level`:
-`admission`, `promises`, `holding`, `late_aware`, `feedback` and `saturation`.
+kernels), the schedulers `fifo`, `sfq`, `edf` and `two_level`, `metadata` (orders the
+other requests of a mount), `parts` (of which schedulers are made) and `credit` (several
+client nodes, caps).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from penstock.qos.interface import (
     slo_of,
     unmet,
 )
-from penstock.qos.remote_service import ReportedService, ServiceReporter
+from penstock.qos.parts.remote_service import ReportedService, ServiceReporter
 from penstock.registry import BoundPlugin, Parameter, Registry, TableRow
 
 __all__ = [

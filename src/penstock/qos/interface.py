@@ -74,6 +74,8 @@ class Request:
     """Owner of the request: a key of the SLOs."""
     pid: int = 0
     """The process that opened the file."""
+    is_urgent: bool = False
+    """A metadata operation that must not wait (`penstock.qos.metadata`)."""
     arrived_s: float = field(default=0.0, init=False)
     """Arrival at the scheduler."""
     cost_bytes: int = field(default=MIN_COST_BYTES, init=False)
@@ -266,8 +268,8 @@ class ApplicationUse(NamedTuple):
     blocked: int
     """Number of requests that wait for granted credit now."""
     slack: float = inf
-    """Slack factor E_i of its last window (`penstock.qos.feedback`): its time at the
-    storage may grow by this factor. inf: not measured."""
+    """Slack factor E_i of its last window (`penstock.qos.parts.feedback`): its time at
+    the storage may grow by this factor. inf: not measured."""
 
 
 class Credit(NamedTuple):

@@ -34,7 +34,7 @@ from penstock.qos.interface import (
     Slo,
     slo_of,
 )
-from penstock.qos.remote_service import ReportedService, check_layout
+from penstock.qos.parts.remote_service import ReportedService, check_layout
 from penstock.qos.state import (
     APPLICATIONS,
     BLOCKED,
@@ -177,7 +177,8 @@ class KernelScheduler(QosScheduler):
         counter = self.columns.counter
         if counter[FREE] < 0 and counter[USED] == self._state.request_limit:
             self._grow()
-        is_write = request.kind == "write"
+        # Of metadata, the kernel is told whether it is urgent.
+        is_write = request.kind == "write" or request.is_urgent
         slot = self._arrive(self._table, application, is_write, request.cost_bytes, now)
         self._slots[request] = slot
         self._requests[slot] = request

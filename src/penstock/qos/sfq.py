@@ -10,8 +10,8 @@ Rule
 
     where v is the virtual time (the start tag of the request sent last), F' the finish
     tag of the application's previous request, and d its service on other servers since
-    that request (`penstock.qos.remote_service`). The smallest start tag goes first;
-    among equal tags, the tag that was assigned first.
+    that request (`penstock.qos.parts.remote_service`). The smallest start tag goes
+    first; among equal tags, the tag that was assigned first.
 
 Parameters
     depth
@@ -76,6 +76,7 @@ __all__ = [
     "pop_by_start_tag",
     "push_by_start_tag",
     "start_tags",
+    "tag_first_request",
     "take_delay_bytes",
 ]
 
@@ -94,7 +95,7 @@ def push_by_start_tag(state: SchedulerState, i: int, slot: int) -> None:
     is_first = state.first[i] < 0
     queue_request(state, i, slot)
     if is_first:
-        _tag_first_request(state, i)
+        tag_first_request(state, i)
 
 
 @part
@@ -104,14 +105,14 @@ def pop_by_start_tag(state: SchedulerState) -> int:
     slot = unqueue_request(state, i)
     charge(state, i, slot)
     if state.first[i] >= 0:
-        _tag_first_request(state, i)
+        tag_first_request(state, i)
     else:
         heap_remove(start_tags(state), i)
     return slot
 
 
 @part
-def _tag_first_request(state: SchedulerState, i: int) -> None:
+def tag_first_request(state: SchedulerState, i: int) -> None:
     """Assign S = max(v, F' + d / t_i) to the first queued request of `i`."""
     delay_bytes = take_delay_bytes(state, i)
     state.remote_bytes[i] += delay_bytes

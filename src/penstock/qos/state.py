@@ -48,9 +48,9 @@ __all__ = [
 #: Requests and applications for which the tables of a new scheduler have room.
 REQUEST_LIMIT: Final = 4096
 APPLICATION_LIMIT: Final = 1024
-#: Times at the storage that are kept per window (`penstock.qos.feedback`).
+#: Times at the storage that are kept per window (`penstock.qos.parts.feedback`).
 SAMPLE_LIMIT: Final = 1 << 15
-#: Depths 2**level that `penstock.qos.saturation` tries.
+#: Depths 2**level that `penstock.qos.parts.saturation` tries.
 LEVELS: Final = 11
 
 # Entries of `SchedulerState.value`.
@@ -75,7 +75,7 @@ DECIDED_DEPTH: Final = 17  # L of the feedback; inf under overload
 CREDIT_BYTES: Final = 18  # D of the paper
 CREDIT_ENDS_S: Final = 19  # end of the credit window
 SPARE_THRESHOLD: Final = 20  # the storage is spare below 0.9 times this
-CAPACITY_OVER_PROMISES: Final = 21  # s of `penstock.qos.promises`
+CAPACITY_OVER_PROMISES: Final = 21  # s of `penstock.qos.parts.promises`
 HOLD_UNTIL_S: Final = 22  # when requests that are held may go; inf: none is held
 PACE_BYTES: Final = 23  # bytes moved at the present depth since the last pace
 PACE_BUSY_S: Final = 24  # busy time at the present depth since the last pace
@@ -108,6 +108,8 @@ PACE_LEVEL: Final = 18  # log2 of the present depth
 PACE_ANSWERS: Final = 19  # answers at the present depth since the last pace
 PACES: Final = 20  # paces measured
 BLOCKED: Final = 21  # requests that wait for credit
+STUCK: Final = 22  # requests at the storage of applications that are stuck
+URGENT: Final = 23  # urgent metadata operations at the storage
 
 
 class SchedulerState(NamedTuple):
@@ -134,6 +136,8 @@ class SchedulerState(NamedTuple):
     by_deadline: Ints
     """Heap of requests by deadline: the queue of edf, the lower level of two-level."""
     deadline_place: Ints
+    urgent: Ints
+    """1 for an urgent metadata operation (`penstock.qos.metadata`)."""
 
     # By application: its SLO and its service.
     weight: Floats
@@ -205,7 +209,7 @@ class SchedulerState(NamedTuple):
     """Heap of applications with queued requests by start tag."""
     tag_place: Ints
 
-    # By application: promises (`penstock.qos.promises`).
+    # By application: promises (`penstock.qos.parts.promises`).
     promise_s: Floats
     """R_i: until when its service keeps its promise."""
     promise_key: Floats
@@ -231,7 +235,11 @@ class SchedulerState(NamedTuple):
     """Its finish tag at the begin of the trial."""
     pause_until_s: Floats
 
-    # By application: late requests (`penstock.qos.late_aware`).
+    # By application: metadata operations (`penstock.qos.metadata`).
+    stuck: Ints
+    """1 if its operations at the storage do not count towards the depth."""
+
+    # By application: late requests (`penstock.qos.parts.late_aware`).
     late_first: Ints
     """First request of the list of late requests; -1: none."""
     late_last: Ints
@@ -245,7 +253,7 @@ class SchedulerState(NamedTuple):
     """Heap of the applications that yield, by start tag."""
     owed_place: Ints
 
-    # By application: the time window (`penstock.qos.feedback`).
+    # By application: the time window (`penstock.qos.parts.feedback`).
     classes: Ints
     """Applications with requests in this window, in order of their first one."""
     in_window: Ints
@@ -286,7 +294,7 @@ columns: Final = unpacker(SchedulerState)
 
 _BY_REQUEST: Final = (
     *("application", "cost_bytes", "deadline_s", "admitted_s", "sent_s", "serial"),
-    *("link", "by_deadline", "deadline_place"),
+    *("link", "by_deadline", "deadline_place", "urgent"),
 )
 #: Columns whose entries are not 0 at first.
 _FIRST_VALUES: Final = {
@@ -308,7 +316,7 @@ def new_state(
     import numpy as np  # noqa: PLC0415 - a mount without promises needs no NumPy
 
     sizes = dict.fromkeys(_BY_REQUEST, requests + 1)
-    sizes |= {"value": SHARED_DEPTH + 1, "counter": BLOCKED + 1, "partials": 64}
+    sizes |= {"value": SHARED_DEPTH + 1, "counter": URGENT + 1, "partials": 64}
     sizes |= dict.fromkeys(("pace_bytes_per_s", "pace_requests_per_s"), LEVELS)
     sizes |= dict.fromkeys(("sample_s", "sample_application", "sorted_s"), SAMPLE_LIMIT)
     limits = {"request_limit": requests, "application_limit": applications}

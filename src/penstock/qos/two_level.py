@@ -6,7 +6,7 @@ Rule
     ``overload``.
     Lower level (latency). Admitted requests are sent in the order of their deadlines
     (`penstock.qos.edf`) while fewer than L requests are at the storage. Feedback sets L
-    once per time window (`penstock.qos.feedback`).
+    once per time window (`penstock.qos.parts.feedback`).
 
     The upper level with ``overload=hold``, the default: requests within the promise of
     their application are admitted while the lower level holds less than
@@ -14,9 +14,10 @@ Rule
         D_full = (sum_i t_i) x credit window,
 
     the others only while fewer than L requests are in the lower level, in the order of
-    their start tags (`penstock.qos.promises`). While the storage is never idle, L is
-    the least depth that reaches full throughput (`penstock.qos.saturation`), and late
-    requests go last if it cannot keep all promises (`penstock.qos.late_aware`).
+    their start tags (`penstock.qos.parts.promises`). While the storage is never idle, L
+    is the least depth that reaches full throughput (`penstock.qos.parts.saturation`),
+    and late requests go last if it cannot keep all promises
+    (`penstock.qos.parts.late_aware`).
 
     With ``overload=send``, the rule of the paper: requests are admitted in the order of
     their start tags (`penstock.qos.sfq`) while the credit D, common to all
@@ -39,11 +40,11 @@ Parameters
 Properties
     O(log n) per request. With hold an application that always has a request gets at
     least its t_i if the t_i add up to at most the capacity; the proof is in
-    `penstock.qos.promises`. With send it does not: D goes to whoever has more requests,
-    and with an infinite depth the storage serves in order of arrival. Nor do reports or
-    layouts change shares then, because no request waits in the upper level where start
-    tags decide. No request starves: promises, start tags and deadlines grow with time,
-    and late requests have reserved turns.
+    `penstock.qos.parts.promises`. With send it does not: D goes to whoever has more
+    requests, and with an infinite depth the storage serves in order of arrival. Nor do
+    reports or layouts change shares then, because no request waits in the upper level
+    where start tags decide. No request starves: promises, start tags and deadlines grow
+    with time, and late requests have reserved turns.
 
 Source
     Two-level scheduling, section 3. Deviations:
@@ -57,7 +58,7 @@ Source
     4. Of each throughput t_i a server counts only the fraction that the application
        receives on this server in D_full.
     5. Overload ends when everything due can be completed in time
-       (`penstock.qos.feedback`).
+       (`penstock.qos.parts.feedback`).
 """
 
 from __future__ import annotations
@@ -67,10 +68,11 @@ from math import inf
 from typing import Final
 
 from penstock.kernels import interpreted, kernel, part
-from penstock.qos.admission import admit, full_credit_bytes, update_total
 from penstock.qos.credit.stage import finish_request, next_passed, passes
 from penstock.qos.edf import pop_earliest
-from penstock.qos.feedback import (
+from penstock.qos.interface import Guarantees, Slo
+from penstock.qos.parts.admission import admit, full_credit_bytes, update_total
+from penstock.qos.parts.feedback import (
     begin_window,
     completed_requests,
     decide_depth,
@@ -81,14 +83,13 @@ from penstock.qos.feedback import (
     record_time,
     window_statistics,
 )
-from penstock.qos.interface import Guarantees, Slo
-from penstock.qos.promises import (
+from penstock.qos.parts.promises import (
     count_remote_service,
     has_rivals,
     push_request,
     record_completion,
 )
-from penstock.qos.saturation import set_holding_depth
+from penstock.qos.parts.saturation import set_holding_depth
 from penstock.qos.scheduler import Kernels, KernelScheduler
 from penstock.qos.sfq import push_by_start_tag
 from penstock.qos.state import (

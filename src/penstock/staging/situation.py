@@ -64,10 +64,13 @@ class ApplicationStatus:
     """What is left of a request that goes to the storage now: no order changes that
     (bytes)."""
     open_targets: tuple[int, ...] = ()
-    """Targets of the request under way; if it cannot redirect its files, of all its
-    open files."""
+    """Targets of the request under way; if it cannot redirect its files, or joins them
+    later, of all its open files."""
     redirects: bool = True
     """False if its open files stay on their targets."""
+    joins: bool = False
+    """True if redirected data is written once more, to the targets of its files, before
+    they are closed."""
     next_phase_s: float = inf
     """When its next I/O phase is expected to begin (s); inf: not known."""
     work_s: float = inf

@@ -6,8 +6,8 @@ competes with the control loop for the interpreter. It speaks to the daemon thro
 daemon's Unix socket, as ``penstock ctl`` does.
 
 - `watch` asks the daemon for its status once a second, however many browsers watch;
-- `picture` keeps the rates of the last hour, for the stacked picture;
-- `readers`, `tokens` and `peers` say who looks, and hence what may be seen;
+- `pictures` draws who had which share: the last hour, the past, other policies;
+- `identity` says who looks, and hence what may be seen;
 - `app` answers requests, `serving` runs it with bounded connections;
 - `static/` is the page: HTML, CSS and JavaScript as they are written.
 """

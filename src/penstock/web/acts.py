@@ -4,6 +4,10 @@
 An act is a JSON document such as ``{"act": "policy", "policy": "fcfs"}``. Quantities
 are texts, as on the command line: ``"20 MB/s"``, ``"learn"``, ``"none"``. The act that
 undoes another one is made of the status before it, and is an act like any other.
+
+The list is kept in a file beside the histories of jobs, so that a restart of the daemon
+does not lose it. It then says when the daemon began anew: from there on its settings
+hold again, and the limits of jobs that still run.
 """
 
 from __future__ import annotations
@@ -14,11 +18,13 @@ import time
 from collections import deque
 from collections.abc import Callable
 from math import inf
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from penstock.errors import InputError, plain_mismatch
+from penstock.files import replacing
 from penstock.live.wire.messages import (
     ControllerRequest,
     GetStatus,
@@ -30,13 +36,15 @@ from penstock.live.wire.messages import (
     StatusDocument,
 )
 from penstock.units import parse_bandwidth
-from penstock.web.readers import Reader
+from penstock.web.identity.readers import Reader
 
 __all__ = [
     "Act",
+    "ActEntry",
     "ActLog",
     "ActSource",
     "BandwidthAct",
+    "DaemonStart",
     "LimitAct",
     "ModeAct",
     "PolicyAct",
@@ -46,6 +54,7 @@ __all__ = [
 _LOG: Final = logging.getLogger("penstock.web")
 #: Acts that are remembered.
 _MOST: Final = 100
+_VERSION: Final = 1
 _LEARN: Final = "learn"
 _NONE: Final = "none"
 
@@ -96,20 +105,13 @@ class LimitAct(msgspec.Struct, frozen=True, tag_field="act", tag="limit"):
     def exact(self, before: StatusDocument) -> LimitAct:
         """Return this act with the key of its job.
 
-        A job that does not run keeps its name: the daemon refuses it. Raises
-        `InputError` if jobs of several users have the name.
+        A name that no job or several jobs have stays: the daemon refuses it.
         """
         keys = [f"{line.user}:{line.job_name}" for line in before.jobs]
         if self.job in keys:
             return self
         named = [key for key in keys if key.partition(":")[2] == self.job]
-        if len(named) > 1:
-            raise InputError(
-                f"several jobs are called {self.job!r}",
-                where="job",
-                remedy=f"name one by its user: {' or '.join(named)}",
-            )
-        return LimitAct(named[0], self.limit) if named else self
+        return LimitAct(named[0], self.limit) if len(named) == 1 else self
 
     def undo(self, before: StatusDocument) -> Act | None:
         """Return the act that brings a status back; None if it is not known."""
@@ -132,6 +134,10 @@ class ModeAct(msgspec.Struct, frozen=True, tag_field="act", tag="mode"):
     def undo(self, before: StatusDocument) -> Act | None:
         """Return the act that brings a status back; None if it is not known."""
         return decode_act(msgspec.json.encode({"act": "mode", "mode": before.mode}))
+
+
+class DaemonStart(msgspec.Struct, frozen=True, tag_field="act", tag="start"):
+    """The daemon began anew; nobody did this on the page."""
 
 
 Act = PolicyAct | BandwidthAct | LimitAct | ModeAct
@@ -166,6 +172,26 @@ def _rate(text: str, word: str, where: str) -> float | None:
     return rate
 
 
+class ActEntry(msgspec.Struct, frozen=True):
+    """What is remembered of an act."""
+
+    time_s: float = msgspec.field(name="time")
+    """Seconds since 1970."""
+    reader: str
+    """Who did it; "" for a start of the daemon."""
+    act: Act | DaemonStart
+    answer: str
+    """What the daemon said."""
+    undo: Act | None
+    """The act that brings the status before it back; None: it is not known."""
+
+
+class _ActFile(msgspec.Struct, frozen=True):
+    version: int
+    acts: list[ActEntry]
+    """The oldest first."""
+
+
 class ActSource(Protocol):
     """Answers requests to the daemon with the rights of a reader."""
 
@@ -180,17 +206,29 @@ class ActLog:
     ----------
     wall
         The wall clock (s).
+    path
+        File in which they are kept; None: they are forgotten at the end.
+    started_s
+        When the daemon began (s since 1970).
     """
 
     def __init__(
-        self, source: ActSource, wall: Callable[[], float] = time.time
+        self,
+        source: ActSource,
+        wall: Callable[[], float] = time.time,
+        path: Path | None = None,
+        started_s: float = 0.0,
     ) -> None:
         self._source = source
         self._wall = wall
-        self._done: deque[dict[str, Any]] = deque(maxlen=_MOST)
+        self._path = path
+        self._done: deque[ActEntry] = deque(_read(path) if path else (), maxlen=_MOST)
+        if self._done and self._done[-1].time_s < started_s:
+            started = ActEntry(started_s, "", DaemonStart(), "", None)
+            self._done.append(started)
         self._turn = asyncio.Lock()
 
-    async def carry_out(self, act: Act, reader: Reader) -> dict[str, Any]:
+    async def carry_out(self, act: Act, reader: Reader) -> ActEntry:
         """Carry out an act; return what is remembered of it.
 
         The daemon refuses readers who are not operators.
@@ -208,20 +246,40 @@ class ActLog:
             if isinstance(act, LimitAct):
                 act = act.exact(before)
             answer = await self._source.ask(act.request(), reader)
-        undo = act.undo(before)
-        entry = {
-            "time": self._wall(),
-            "reader": reader.name,
-            "act": msgspec.to_builtins(act),
-            "answer": answer.text,
-            "undo": None if undo is None else msgspec.to_builtins(undo),
-        }
-        self._done.append(entry)
+            undo = act.undo(before)
+            entry = ActEntry(self._wall(), reader.name, act, answer.text, undo)
+            self._done.append(entry)
+            if self._path is not None:
+                await asyncio.to_thread(_write, self._path, list(self._done))
         # An act is text of a user: in the log it stands in one line, as JSON.
         text = msgspec.json.encode(act).decode()
         _LOG.info("%s on the web page: %s", reader.name, text)
         return entry
 
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[ActEntry]:
         """Return the last acts, the latest first."""
         return list(reversed(self._done))
+
+
+def _read(path: Path) -> list[ActEntry]:
+    """Return the acts of a file; a file that cannot be used is ignored."""
+    try:
+        file = msgspec.json.decode(path.read_bytes(), type=_ActFile)
+    except FileNotFoundError:
+        return []
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
+        _LOG.warning("%s is ignored: %s", path, error)
+        return []
+    if file.version != _VERSION:
+        _LOG.warning("%s is ignored: version %d", path, file.version)
+        return []
+    return file.acts
+
+
+def _write(path: Path, acts: list[ActEntry]) -> None:
+    """Replace the file; a problem is logged."""
+    try:
+        with replacing(path) as stream:
+            stream.write(msgspec.json.encode(_ActFile(_VERSION, acts)))
+    except InputError as error:
+        _LOG.warning("%s; the change is carried out, but not kept", error)

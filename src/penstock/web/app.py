@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
@@ -49,11 +49,16 @@ from penstock.live.wire.messages import (
     GetStatus,
     JobReport,
     ListPastJobs,
+    ListUnderWay,
+    RunsUnderWay,
+    RunWithOperations,
     StatusDocument,
 )
 from penstock.live.wire.places import Places
 from penstock.policies import POLICIES, installed_policies
-from penstock.web.access import (
+from penstock.web.acts import ActLog, decode_act
+from penstock.web.headers import SafeHeaders
+from penstock.web.identity.access import (
     COOKIE,
     SESSION_S,
     PageAccess,
@@ -62,13 +67,11 @@ from penstock.web.access import (
     is_foreign,
     is_same_origin,
 )
-from penstock.web.acts import ActLog, decode_act
-from penstock.web.headers import SafeHeaders
+from penstock.web.identity.readers import Reader
 from penstock.web.link import DaemonLink
-from penstock.web.past_picture import past_picture
-from penstock.web.readers import Reader
+from penstock.web.pictures.past_picture import past_picture
+from penstock.web.pictures.what_if import ask_what_if
 from penstock.web.watch import Poll, Watch
-from penstock.web.what_if import ask_what_if
 
 __all__ = ["Dashboard", "build_app"]
 
@@ -106,6 +109,7 @@ class Dashboard:
     watch: Watch
     link: DaemonLink
     access: PageAccess
+    acts: ActLog
     archive: Path | None = None
     """Folder of the archive; None: nothing is archived."""
     streams: Places = field(
@@ -118,14 +122,10 @@ class Dashboard:
         default_factory=lambda: Places(1, 0, "another simulation runs")
     )
     guard: WriteGuard = field(default_factory=WriteGuard)
-    acts: ActLog = field(init=False)
     answers: dict[int | None, tuple[float, StatusDocument]] = field(
         default_factory=dict
     )
     """User id -> when the daemon answered, and its status."""
-
-    def __post_init__(self) -> None:
-        self.acts = ActLog(self.link)
 
     async def status(self, reader: Reader) -> StatusDocument:
         """Return the status with explanations, at most `_FRESH_S` old."""
@@ -362,10 +362,22 @@ async def _picture(dashboard: Dashboard, reader: Reader, request: Request) -> Re
     begin_s, end_s = (_instant(request, name) for name in ("from", "to"))
     archive = _archive(dashboard)
     with dashboard.pictures.taken(reader.user):
+        under_way = await _under_way(dashboard, reader)
         document = await asyncio.to_thread(
-            past_picture, archive, reader, begin_s, end_s
+            past_picture, archive, reader, begin_s, end_s, under_way
         )
     return _json({"penstock": 1, **document})
+
+
+async def _under_way(
+    dashboard: Dashboard, reader: Reader
+) -> Sequence[RunWithOperations]:
+    """Return the jobs that run with their operations; none without an answer."""
+    try:
+        answer: RunsUnderWay = await dashboard.link.ask(ListUnderWay(), reader)
+    except PenstockError:
+        return ()
+    return answer.runs
 
 
 def _archive(dashboard: Dashboard) -> Path:
@@ -415,16 +427,11 @@ async def _what_if(dashboard: Dashboard, reader: Reader, request: Request) -> Re
     if reader.user is not None:
         return _error(_OPERATORS_ONLY, HTTPStatus.FORBIDDEN)
     end_s = time.time()
-    status = _latest(dashboard.watch).status
     question = {
         "folder": str(_archive(dashboard)),
         "policy": request.query_params.get("policy", ""),
-        "present": status.policy,
-        "running": {
-            f"{line.user}:{line.job_name}": line.progress_yield
-            for line in status.jobs
-            if line.active or line.operations
-        },
+        "present": _latest(dashboard.watch).status.policy,
+        "under_way": msgspec.to_builtins(await _under_way(dashboard, reader)),
         "begin_s": end_s - _SIMULATED_S,
         "end_s": end_s,
     }
@@ -449,7 +456,7 @@ async def _act(dashboard: Dashboard, reader: Reader, request: Request) -> Respon
     entry = await dashboard.acts.carry_out(act, reader)
     # The next status must show the change.
     dashboard.answers.clear()
-    return _json({"penstock": 1, **entry})
+    return _json({"penstock": 1, **msgspec.to_builtins(entry)})
 
 
 async def _metrics(dashboard: Dashboard, reader: Reader, _: Request) -> Response:

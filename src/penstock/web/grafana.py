@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.errors import InputError
 from penstock.files import replacing
 
 __all__ = ["ALERTS", "PANELS", "AlertRule", "GrafanaPanel", "make_grafana"]
@@ -175,7 +176,16 @@ ALERTS: Final = (
 
 
 def make_grafana(folder: Path) -> list[Path]:
-    """Write the dashboard and the alerts to a folder; return the files."""
+    """Write the dashboard and the alerts to a folder; return the files.
+
+    Raises `InputError` if a file has the name of the folder.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            "is not a folder",
+            where=str(folder),
+            remedy="name a folder; it is made if it is not there",
+        )
     texts = {
         folder / "penstock-dashboard.json": f"{json.dumps(_dashboard(), indent=1)}\n",
         folder / "penstock-alerts.yml": _alert_file(),

@@ -15,7 +15,7 @@ from typing import Any, Final
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import ControllerRequest, SetPolicy
 from penstock.live.wire.places import Places
-from penstock.web.readers import OPERATOR, Reader
+from penstock.web.identity.readers import OPERATOR, Reader
 
 __all__ = ["DaemonLink"]
 

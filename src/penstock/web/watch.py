@@ -13,8 +13,10 @@ Events (server-sent) and their data, all JSON:
 | ``picture`` | `picture` of missed polls; ``reset``: it replaces what was there |
 | ``status`` | the document of ``ctl status --json -``, ``why`` empty, and ``time`` |
 |  | ``rates``: job key -> bytes/s since the poll before, without jobs at 0 |
+|  | ``users``: user id -> name, of those whose names are known |
 | ``mounts`` | ``mounts``: the status of each mount; for operators only |
-| ``silence`` | ``since``: instant of the last answer or null; ``reason`` |
+| ``silence`` | ``since``: instant of the last answer or null; ``reason``; |
+|  | ``ended``: whether the rights of the reader have ended |
 
 The id of an event is the run of this process and the number of the poll. A browser
 sends it back when it reconnects.
@@ -34,8 +36,9 @@ import msgspec
 from penstock.errors import PenstockError
 from penstock.live.wire.messages import ControllerRequest, GetStatus, StatusDocument
 from penstock.mount.control import MountStatus
-from penstock.web.picture import RecentRates, picture
-from penstock.web.readers import Reader
+from penstock.web.identity.readers import Reader
+from penstock.web.identity.user_names import UserNames
+from penstock.web.pictures.picture import RecentRates, picture
 
 __all__ = ["Poll", "StatusSource", "Watch", "event_text"]
 
@@ -83,6 +86,8 @@ class Watch:
         long to answer.
     wall
         The wall clock (s).
+    names
+        The names of users; None: those of this machine.
     """
 
     def __init__(
@@ -90,6 +95,7 @@ class Watch:
         source: StatusSource,
         mounts: Callable[[], Sequence[MountStatus]] = lambda: (),
         wall: Callable[[], float] = time.time,
+        names: UserNames | None = None,
     ) -> None:
         self._source = source
         self._mounts = mounts
@@ -99,6 +105,7 @@ class Watch:
         self._news = asyncio.Event()
         self._is_closed = False
         self._recent = RecentRates()
+        self._names = names or UserNames()
         self._mount_task: asyncio.Task[Sequence[MountStatus]] | None = None
         self._last_mounts: Sequence[MountStatus] = ()
         #: Event -> text, for the readers of the latest poll.
@@ -183,7 +190,7 @@ class Watch:
             except TimeoutError:
                 yield b": no news\n\n"
         if not self._is_closed:
-            yield self._silence_event("your access has ended: log in again")
+            yield self._silence_event("Your access has ended: log in again", ended=True)
 
     def _number_of(self, event_id: str) -> int | None:
         """Return the number of a poll of this run; None for any other id."""
@@ -219,11 +226,13 @@ class Watch:
                 document = status | {
                     "time": poll.time_s,
                     "rates": self._recent.latest_rates(reader),
+                    "users": self._names.known(line["user"] for line in status["jobs"]),
                 }
             text = event_text(name, document, f"{self._run}-{poll.number}")
             self._texts[name, reader] = text
         return text
 
-    def _silence_event(self, reason: str) -> bytes:
+    def _silence_event(self, reason: str, *, ended: bool = False) -> bytes:
         since_s = None if self.latest is None else self.latest.time_s
-        return event_text("silence", {"since": since_s, "reason": reason})
+        document = {"since": since_s, "reason": reason, "ended": ended}
+        return event_text("silence", document)

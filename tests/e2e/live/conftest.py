@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import Page
+from penstock.live.node.pages.page import Page
 from support.jobs import Job, compiled
 from support.stages import Stage
 
@@ -66,3 +67,12 @@ def crasher(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python() -> str:
     """Return the interpreter for controlled programs."""
     return sys.executable
+
+
+@pytest.fixture
+def strace() -> str:
+    """Return the name of strace, or skip the test."""
+    probe = ["strace", "-o", "/dev/null", "true"]
+    if shutil.which("strace") is None or subprocess.run(probe, check=False).returncode:
+        pytest.skip("needs strace, and the right to trace")
+    return "strace"

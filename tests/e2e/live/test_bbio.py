@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
 from penstock.native.files import BUILT
 from support.jobs import PROGRAMS, Job
 from support.stages import Stage, scenes_of

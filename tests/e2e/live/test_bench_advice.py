@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import advice
-from penstock.bench.advice import AdviceScene
+from penstock.bench.accuracy import advice
+from penstock.bench.accuracy.advice import AdviceScene
 from penstock.cli import main
 from support.mounts import why_no_mounts
 

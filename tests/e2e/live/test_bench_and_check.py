@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import BENCHES, decisions, pacing
+from penstock.bench import BENCHES
+from penstock.bench.accuracy import pacing
+from penstock.bench.cost import decisions
 from penstock.cli import main
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
@@ -57,8 +59,8 @@ def test_overhead_is_measured(
     document = json.loads(file.read_text())
     figures = document["benchmarks"]["overhead"]
     # Writes of two sizes without the library and in three states; reads of two sizes
-    # without the library and cached.
-    assert len(figures) == 2 * 4 + 2 * 2
+    # without the library and cached; an agent with idle jobs.
+    assert len(figures) == 2 * 4 + 2 * 2 + 1
     assert capsys.readouterr().out.count("\n") == len(figures)
     assert {figure["goal"] for figure in figures if "goal" in figure} == {
         "at most 20",
@@ -96,7 +98,8 @@ def test_decisions_are_measured_up_to_the_page(
     command = ["bench", "decisions", "--rounds=1", f"--folder={tmp_path}", "--json=-"]
     assert main(command) in {0, 1}
     figures = json.loads(capsys.readouterr().out)["benchmarks"]["decisions"]
-    assert len(figures) == 2 * 2 * 3 + 2
+    # Three figures of two policies in two loads; reports of jobs; time to the page.
+    assert len(figures) == 2 * 2 * 3 + 1 + 2
     assert all(figure["value"] > 0.0 for figure in figures)
     # A grant that never arrives would show as the time limit of a phase, one second.
     assert figures[-2]["name"] == "to the page, p50"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock import __version__
-from penstock.bench import delta
+from penstock.bench.accuracy import delta
 from penstock.cli import main
 from support.mounts import why_no_mounts
 

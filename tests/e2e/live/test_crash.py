@@ -11,7 +11,6 @@ processes does not take memory.
 from __future__ import annotations
 
 import random
-import shutil
 import signal
 import subprocess
 from dataclasses import dataclass, field
@@ -243,15 +242,6 @@ def _killed_at(stage: Stage, crasher: Path, call: str, when: int, seed: int) -> 
     _check(stage, seed, answers_in(done.stdout))
     assert done.returncode in (0, -signal.SIGKILL)
     return done.returncode != 0
-
-
-@pytest.fixture
-def strace() -> str:
-    """Return the path of strace, or skip the test."""
-    probe = ["strace", "-o", "/dev/null", "true"]
-    if shutil.which("strace") is None or subprocess.run(probe, check=False).returncode:
-        pytest.skip("needs strace, and the right to trace")
-    return "strace"
 
 
 @pytest.mark.usefixtures("strace")

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -12,9 +14,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.live.node.page import IoClass, Page
+from penstock.live.node.pages.page import IoClass, Page
 from penstock.live.staging.drain import JournalState
 from penstock.live.staging.drainers import Drainer, drain_beside
+from penstock.live.staging.journal import Lock
 from penstock.native.files import shim_path
 from support.jobs import Job
 from support.stages import Stage
@@ -128,6 +131,66 @@ def test_a_drainer_ignores_the_journals_of_other_jobs(
     for writer in (own_writer, other_writer, nobodys):
         assert writer.end() == b"closed\n"
         assert writer.path.stat().st_size == MB
+
+
+#: Writes to as many files as its argument says, and waits.
+_MANY = """
+import os, sys
+for number in range(int(sys.argv[1])):
+    fd = os.open(f"file-{number}", os.O_WRONLY | os.O_CREAT)
+    os.write(fd, b"%03d" % number * 100_000)
+print("staged", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_several_journals_are_drained_at_the_same_time(stage: Stage, job: Job) -> None:
+    """Each once and whole, whichever thread of the drainer has it."""
+    job.page.renew(60.0)
+    job.page.grant(0.0)
+    environment = stage.environment(page=job.page.path)
+    program = stage.start(
+        sys.executable, "-S", "-c", _MANY, 24, environment=environment
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == b"staged\n"
+    with _draining(job.page, stage) as drainer:
+        until(lambda: job.page.counters(IoClass.DRAIN).waiting_calls > 1)
+        job.page.grant(float("inf"))
+        until(lambda: _pending(job.page) == 0)
+        assert drainer.poll() is None
+        for number in range(24):
+            data = (stage.folder / f"file-{number}").read_bytes()
+            assert data == b"%03d" % number * 100_000
+        assert job.page.staged.drained_bytes == 24 * 300_000
+        until(lambda: job.volume(IoClass.DRAIN) == 24 * 300_000)
+        program.communicate(timeout=LIMIT_S)
+    assert job.volume(IoClass.WRITE) == 0
+    assert stage.left_over() == []
+
+
+def test_a_drainer_leaves_a_journal_to_the_program_that_drains_it(
+    stage: Stage, job: Job
+) -> None:
+    """If it waited for its turn, the turn would be lost for the whole job."""
+    job.page.renew(60.0)
+    first = Writer(stage, stage.environment(page=job.page.path), "a")
+    first.write(1000)
+    (journal,) = stage.journals.glob("*.journal")
+    with journal.open("r+b") as held:
+        words = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, Lock.DRAIN, 1, 0)
+        fcntl.fcntl(held, fcntl.F_OFD_SETLK, words)
+        second = Writer(stage, stage.environment(page=job.page.path), "b")
+        second.write(1000)
+        with _draining(job.page, stage):
+            until(lambda: second.path.stat().st_size == 1000)
+            time.sleep(0.2)  # Its threads look every 20 ms.
+            assert job.page.counters(IoClass.DRAIN).begun_calls == 1
+            assert first.path.stat().st_size == 0
+            held.close()
+            until(lambda: first.path.stat().st_size == 1000)
+    for writer in (first, second):
+        assert writer.end() == b"closed\n"
 
 
 def test_close_leaves_a_journal_on_disk_to_the_drainer(stage: Stage, job: Job) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from penstock.bench import fidelity, shares
+from penstock.bench.accuracy import fidelity, shares
 from penstock.bench.applications import RunPlace, run_applications
 from penstock.bench.testbed import LiveTestbed, open_testbed, running_daemon
 from penstock.cli import main

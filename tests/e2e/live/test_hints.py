@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import Mode
+from penstock.live.node.pages.page import IoClass, Mode
 from penstock.native.files import SOURCES
 from support.jobs import Job
 from support.waiting import until
@@ -68,6 +68,26 @@ def test_nothing_is_announced_when_control_is_off(job: Job, program: Path) -> No
     job.page.mode = Mode.OFF
     assert job.run(program).returncode == 0
     assert job.page.announced.begun == job.page.operations_begun == 0
+
+
+def test_pauses_inside_a_phase_are_counted(job: Job, python: str) -> None:
+    job.page.gap_s = 0.01
+    script = """
+import os, penstock, time
+fd = os.open("out", os.O_WRONLY | os.O_CREAT)
+os.write(fd, b"before")
+time.sleep(0.05)
+for _ in range(2):
+    with penstock.phase(volume="30 B"):
+        for _ in range(3):
+            os.write(fd, b"0123456789")
+            time.sleep(0.05)
+"""
+    assert job.run(python, "-c", script).returncode == 0
+    counters = job.page.counters(IoClass.WRITE)
+    # Two in each phase: those before, between and after the phases are none.
+    assert counters.pauses == 4
+    assert counters.paused_s >= 4 * 0.05
 
 
 @pytest.mark.parametrize("failure", ["pass", "raise SystemExit(3)"])

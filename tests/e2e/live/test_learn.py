@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench.learn import LearningScene
+from penstock.bench.accuracy.learn import LearningScene
 from penstock.bench.testbed import limited_mount, running_daemon
 from penstock.live.wire.messages import JobStatus
 from support.mounts import why_no_mounts

@@ -18,9 +18,13 @@ from penstock.bench.moosefs import (
 from penstock.errors import InputError
 
 _SCRIPT = r"""
+import os
+import pwd
 import subprocess
+import threading
 from pathlib import Path
 from penstock.errors import InputError
+from penstock.live.staging.assigner import FolderAssigner, FolderOrder, assign_as
 from penstock.live.staging.drivers import get_driver
 from penstock.mount.striping import targets_of
 
@@ -56,6 +60,34 @@ try:
     driver.assign(root / "nowhere", ["A"])
 except InputError as error:
     print("error", error)
+
+# Two users: each has its folder assigned; a link to that of the other is refused, and
+# so is the tool itself.
+users = sorted((e for e in pwd.getpwall() if e.pw_uid), key=lambda e: e.pw_uid)[:2]
+for user in users:
+    (root / "users" / user.pw_name).mkdir(parents=True)
+    os.chown(root / "users" / user.pw_name, user.pw_uid, user.pw_gid)
+first, second = (root / "users" / user.pw_name for user in users)
+assigner = FolderAssigner(
+    f"moosefs:{root}:A,B,C", f"{root}/users/{{user}}/{{job}}", all_users=True
+)
+
+def assign(user, *orders):
+    answers = assign_as(user.pw_uid, assigner, orders, threading.Event())
+    return [answer.failure for answer in answers]
+
+print("first-user", assign(users[0], FolderOrder("sim", ["A", "B"])))
+print("second-user", assign(users[1], FolderOrder("sim", ["C"])))
+(first / "link").symlink_to(second / "sim")
+print("link", assign(users[0], FolderOrder("link", ["A"])))
+done = subprocess.run(
+    ["mfssetsclass", "penstock_A", str(second / "sim")], capture_output=True, text=True,
+    user=users[0].pw_uid, group=users[0].pw_gid, extra_groups=[], timeout=120)
+print("tool", done.returncode, " ".join((done.stdout + done.stderr).split()))
+print("of-first", written(first / "sim", 8))
+print("of-second", written(second / "sim", 4))
+owners = {path.owner() for path in (first / "sim", second / "sim")}
+print("owners", owners == {user.pw_name for user in users})
 """
 
 
@@ -82,3 +114,9 @@ def test_new_files_follow_the_partition() -> None:
     assert (output["targets"], output["more"]) == ("1", "3")
     assert "mfssetsclass" in output["error"]
     assert "nowhere" in output["error"]
+    assert output["first-user"] == output["second-user"] == "['']"
+    assert "is not a folder that belongs to you" in output["link"]
+    assert output["tool"].startswith("1 ")
+    assert "not permitted" in output["tool"]
+    assert (output["of-first"], output["of-second"]) == ("AB", "C")
+    assert output["owners"] == "True"

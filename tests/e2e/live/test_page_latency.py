@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.bench import page_latency
-from penstock.bench.page_latency import page_latencies
+from penstock.bench.cost import page_latency
+from penstock.bench.cost.page_latency import page_latencies
 from penstock.errors import InputError
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

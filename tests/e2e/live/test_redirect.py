@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +15,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from penstock.live.node.page import IoClass, Page
+from penstock.live.node.local_job import JobNote, LocalJob
+from penstock.live.node.pages.page import IoClass, Page
+from penstock.live.staging.drainers import Leftover, Sweeper
 from penstock.live.staging.journal import Journal
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.messages import Partition
@@ -97,18 +101,45 @@ def test_new_data_goes_to_a_part_and_is_joined_at_close(redirected: Redirected) 
         (part,) = redirected.parts()
         with part.open("rb") as file:
             assert b"two " in file.read(8192)
-        assert part.parent.name == str(writer.process.pid % SLOTS)
+        assert redirected.slot_of(part) == writer.process.pid % SLOTS
         assert _text(redirected) == "one "
         assert writer.do("size") == "(13, 13)"
         assert writer.do("close") == "None"
         assert _text(redirected) == "one two three"
         assert redirected.parts() == []
         assert redirected.stage.left_over() == []
-    # What went to the part and what was joined are writes of the job.
-    counters = redirected.page.counters(IoClass.WRITE)
-    assert counters.moved_bytes == 4 + 9 + 9
-    assert redirected.page.staged.absorbed_bytes == 0
-    assert redirected.page.staged.drained_bytes == 0
+    # What went to the part counts once: its copy is no progress of the program. Both
+    # are charged, because both take bandwidth.
+    staged = redirected.page.staged
+    assert redirected.page.counters(IoClass.WRITE).moved_bytes == 4 + 9
+    assert (staged.redirected_bytes, staged.joined_bytes) == (9, 9)
+    assert (staged.absorbed_bytes, staged.drained_bytes) == (0, 0)
+
+
+def test_the_files_of_a_process_are_spread_over_all_slots(
+    redirected: Redirected, python: str
+) -> None:
+    program = """
+import os, sys
+files = [os.open(f"out{n}", os.O_WRONLY | os.O_CREAT) for n in range(4)]
+print("open", flush=True)
+sys.stdin.readline()
+for fd in files:
+    os.write(fd, b"new")
+print("written", flush=True)
+sys.stdin.readline()
+"""
+    process = redirected.stage.start(
+        *(python, "-c", program), environment=redirected.environment()
+    )
+    with Writer(process).process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"open\n"
+        redirected.move(2)
+        assert Writer(process).do("") == "written"
+        slots = sorted(redirected.slot_of(part) for part in redirected.parts())
+        assert slots == [0, 0, 1, 1]
+        process.kill()
 
 
 def test_a_file_is_not_redirected_on_its_own_targets(redirected: Redirected) -> None:
@@ -248,8 +279,7 @@ def test_a_file_that_is_not_in_the_folder_of_the_job(redirected: Redirected) -> 
 def test_a_folder_of_parts_that_is_gone_stops_no_program(
     redirected: Redirected,
 ) -> None:
-    for slot in range(SLOTS):
-        (redirected.folder / str(slot)).rmdir()
+    shutil.rmtree(redirected.targets)
     with writing(redirected) as writer:
         writer.do("open out")
         redirected.move(2)
@@ -277,6 +307,16 @@ def test_the_next_program_that_opens_the_file_joins(redirected: Redirected) -> N
     assert done.stdout == b"one two"
     assert redirected.parts() == []
     assert redirected.stage.left_over() == []
+
+
+def test_a_part_is_found_though_the_slots_lead_elsewhere(
+    redirected: Redirected,
+) -> None:
+    _killed_with_part(redirected)
+    redirected.move(3)
+    redirected.stage.drain()
+    assert _text(redirected) == "one two"
+    assert redirected.parts() == []
 
 
 def test_a_part_that_is_gone_is_reported(redirected: Redirected) -> None:
@@ -324,6 +364,123 @@ def _close_with_short_part(redirected: Redirected) -> None:
         assert _text(redirected).startswith("one ")
 
 
+# --- The agent -----------------------------------------------------------------------
+
+
+def _sweep(leftovers: list[Leftover]) -> None:
+    """Let the sweeper of an agent work until it is done."""
+    with closing(Sweeper()) as sweeper:
+        sweeper.sweep(leftovers)
+        until(lambda: not sweeper._waiting)
+
+
+@pytest.fixture
+def job(memory_stage: Stage, tmp_path: Path) -> Iterator[tuple[LocalJob, Redirected]]:
+    """Return a job of an agent whose files are redirected."""
+    created = LocalJob.create(
+        tmp_path, JobNote("0:a", os.geteuid(), os.getegid(), 1, 0.0)
+    )
+    yield created, Redirected.make(memory_stage, created.page)
+    created.close(remove=True)
+
+
+def test_the_part_of_a_killed_process_is_joined_while_the_job_runs(
+    job: tuple[LocalJob, Redirected],
+) -> None:
+    local, redirected = job
+    with writing(redirected) as writer:
+        local.read_counters(0.1, reads=False)
+        assert local.orphaned_parts(100.0) == []  # nothing was redirected yet
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two")
+        counters = local.read_counters(0.1, reads=False)
+        assert (counters.moved_bytes, counters.redirected_bytes) == (7.0, 3.0)
+        (leftover,) = local.orphaned_parts(100.0)
+        assert not leftover.is_orphaned
+        _sweep([leftover])
+        assert _text(redirected) == "one "
+    assert local.orphaned_parts(102.0) == []  # it was looked at just now
+    local.remove(writer.process.pid, None)
+    (leftover,) = local.orphaned_parts(102.0)
+    assert leftover.is_orphaned
+    _sweep([leftover])
+    assert _text(redirected) == "one two"
+    assert redirected.parts() == []
+    assert redirected.stage.left_over() == []
+
+
+def test_parts_are_joined_when_a_second_node_takes_part(
+    job: tuple[LocalJob, Redirected],
+) -> None:
+    """The other node does not see them; the living writer writes through from then."""
+    local, redirected = job
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two ")
+        before = local.must_join
+        local.place(Partition(0, str(redirected.folder)))
+        assert (before, local.must_join) == (False, True)
+        _sweep(local.leftovers(joins_living=True))
+        assert _text(redirected) == "one two "
+        # What another node writes now stays.
+        with (redirected.stage.folder / "out").open("r+b") as other:
+            other.write(b"ONE TWO ")
+        writer.do("write three", "close")
+        assert _text(redirected) == "ONE TWO three"
+        assert redirected.parts() == []
+        assert redirected.stage.left_over() == []
+
+
+# --- Races ---------------------------------------------------------------------------
+
+
+@contextmanager
+def _stopped_after(writer: Writer, call: str, tmp_path: Path) -> Iterator[None]:
+    """Let the program write, and stop it after its next system call of this name."""
+    assert writer.process.stdin is not None
+    status = Path(f"/proc/{writer.process.pid}/status")
+    inject = f"inject={call}:signal=STOP:when=1"
+    command = ("strace", "-qq", "-o", str(tmp_path / "trace"), "-e", f"trace={call}")
+    with subprocess.Popen(
+        [*command, "-e", inject, "-p", str(writer.process.pid)]
+    ) as tracer:
+        until(lambda: "TracerPid:\t0" not in status.read_text())
+        writer.process.stdin.write(b"write two ")
+        writer.process.stdin.write(b"\n")
+        writer.process.stdin.flush()
+        # Stopped by the signal, not by the tracer for a moment.
+        until(lambda: "--- stopped by SIGSTOP ---" in (tmp_path / "trace").read_text())
+        yield
+        tracer.terminate()
+        tracer.wait(timeout=LIMIT_S)
+        os.kill(writer.process.pid, signal.SIGCONT)
+
+
+@pytest.mark.usefixtures("strace")
+def test_targets_that_change_while_a_part_is_made(
+    redirected: Redirected, tmp_path: Path
+) -> None:
+    """The program has read the number and the folder of targets that hold no more."""
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        with _stopped_after(writer, "readlinkat", tmp_path):
+            assert redirected.parts() == []
+            redirected.folder = tmp_path / "new"
+            redirected.move(3)
+        assert writer.process.stdout is not None
+        assert writer.process.stdout.readline() == b"4\n"
+        # Nothing goes to the former targets, and the file can still be redirected.
+        assert redirected.parts() == []
+        assert _text(redirected) == "one two "
+        writer.do("write three")
+        assert len(redirected.parts()) == 1
+        writer.do("close")
+        assert _text(redirected) == "one two three"
+
+
 # --- A daemon ------------------------------------------------------------------------
 
 
@@ -355,7 +512,7 @@ def test_a_daemon_redirects_an_open_stream(tmp_path: Path) -> None:
         first = _started(daemon, "first", journals)
         until((jobs / "first" / "1").is_symlink)
         # The page has its first partition soon after the folder.
-        _page_has_partition(daemon, 1)
+        _page_has_partition(daemon)
         assert {(jobs / "first" / k).resolve().name for k in "01"} == {*names}
         text = ["0 "]
         first.do("open jobs/first/1/out", "write 0 ")
@@ -383,7 +540,7 @@ def test_a_daemon_redirects_an_open_stream(tmp_path: Path) -> None:
         assert daemon.stop() == 0
 
 
-def _page_has_partition(daemon: Daemon, number: int) -> None:
+def _page_has_partition(daemon: Daemon) -> None:
     (path,) = daemon.home.rglob("*.page")
     with Page.open(path) as page:
-        until(lambda: page.partition == number)
+        until(lambda: page.partition != 0)

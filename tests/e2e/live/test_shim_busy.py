@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import Counters, IoClass
+from penstock.live.node.pages.page import Counters, IoClass
 from support.jobs import Job, compiled
 from support.waiting import until
 

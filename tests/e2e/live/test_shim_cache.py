@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import Counters, IoClass, Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.page import Counters, IoClass, Page
 from support.jobs import Job, compiled
 from support.mounts import Mounted, why_no_mounts
 from support.waiting import until

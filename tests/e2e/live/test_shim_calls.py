@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import IoClass
+from penstock.live.node.pages.page import IoClass
 from support.jobs import Job
 
 #: Scene of ``calls.c`` -> bytes written and read under the prefix.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import (
+from penstock.live.node.pages.page import (
     CREDIT_S,
     SLACK_S,
     Bucket,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import IoClass, Mode, Page
-from penstock.live.node.page_layout import BucketWords, CurveWords, PageWords
+from penstock.live.node.pages.page import IoClass, Mode, Page
+from penstock.live.node.pages.page_layout import BucketWords, CurveWords, PageWords
 from support.jobs import Job
 
 PYTHON_BUFFERED = "open('out', 'w').write(open('text').read() * 2)"

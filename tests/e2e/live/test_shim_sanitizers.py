@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import IoClass
+from penstock.live.node.pages.page import IoClass
 from support.jobs import PROGRAMS, Job, compiled
 from support.native_build import STRICT, build_variant
 from support.stages import Stage

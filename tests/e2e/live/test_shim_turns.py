@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import SLACK_S, Counters, IoClass, Mode
+from penstock.live.node.pages.page import SLACK_S, Counters, IoClass, Mode
 from support.jobs import Job
 from support.launchers import FOREGROUND
 from support.waiting import LIMIT_S, until

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.live import drain
-from penstock.live.node.page import IoClass, Page
+from penstock.live.node.pages.page import IoClass, Page
 from penstock.live.staging.drain import JournalState, list_journals
 from penstock.live.staging.drainers import drain_beside
 from penstock.live.staging.journal import LAYOUT

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import IoClass
+from penstock.live.node.pages.page import IoClass
 from penstock.live.staging.drainers import drain_beside
 from support.jobs import Job
 from support.stages import Stage, files, scenes_of

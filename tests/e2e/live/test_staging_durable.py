@@ -5,15 +5,13 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import IoClass
+from penstock.live.node.pages.page import IoClass
 from penstock.live.staging.drainers import drain_beside
 from support.jobs import Job
 from support.stages import Stage
@@ -23,19 +21,18 @@ CAPACITY = 64 << 10
 OPENED = "import os; fd = os.open('a', os.O_WRONLY | os.O_CREAT, 0o600); "
 
 
-@pytest.fixture(autouse=True)
-def _tracing() -> None:
-    probe = ["strace", "-o", "/dev/null", "true"]
-    if shutil.which("strace") is None or subprocess.run(probe, check=False).returncode:
-        pytest.skip("needs strace, and the right to trace")
+pytestmark = pytest.mark.usefixtures("strace")
 
 
-def _synced(stage: Stage, code: str, page: Path | None = None) -> list[Path]:
+def _synced(
+    stage: Stage, code: str, page: Path | None = None, inject: str = ""
+) -> list[Path]:
     """Run a program; return the files that it has synced, in order."""
     environment = stage.environment(CAPACITY, page=page, durable="journal")
     names = [key for key in environment if key.startswith(("PENSTOCK", "LD_PRELOAD"))]
     log = stage.folder.parent / "syncs"
     command = ["strace", "-f", "-qq", "-y", "-o", str(log), "-e", "trace=fsync"]
+    command += ["-e", f"inject=fsync:{inject}"] if inject else []
     for name in names:
         command += ["-E", f"{name}={environment.pop(name)}"]
     words = (*command, sys.executable, "-S", "-c", code)
@@ -75,6 +72,38 @@ def test_fsync_syncs_the_name_of_a_new_journal(stage: Stage) -> None:
         f"{OPENED} os.write(fd, b'x'); os.fsync(fd); os.write(fd, b'y'); os.fsync(fd)"
     )
     assert _synced(stage, code).count(stage.journals) == 1
+
+
+#: One thread syncs the file a. While it is in the kernel, another closes this file, and
+#: the file b gets its journal's place in the table of the library.
+_SYNCED_MEANWHILE = (
+    OPENED
+    + """
+import threading, time
+os.write(fd, b'x')
+thread = threading.Thread(target=os.fsync, args=(fd,))
+thread.start()
+state, seen = f'/proc/self/task/{thread.native_id}/stat', 0
+for _ in range(10000):
+    seen = seen + 1 if open(state).read().rpartition(')')[2].split()[0] == 't' else 0
+    if seen == 20:  # The tracer holds the thread up, and not for a moment.
+        break
+    time.sleep(0.005)
+os.close(fd)
+os.open('.', os.O_RDONLY)  # The file b does not get the number of this descriptor.
+other = os.open('b', os.O_WRONLY | os.O_CREAT, 0o600)
+os.write(other, b'y')
+thread.join()
+os.fsync(other)
+"""
+)
+
+
+def test_a_sync_of_another_file_does_not_mark_the_journal_as_synced(
+    stage: Stage,
+) -> None:
+    synced = _synced(stage, _SYNCED_MEANWHILE, inject="delay_exit=500000:when=2")
+    assert synced.count(stage.folder / "b") == 1
 
 
 def test_fsync_through_a_duplicate_descriptor_syncs_the_file_itself(

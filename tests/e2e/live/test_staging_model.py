@@ -20,8 +20,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from penstock.live.node.page import LEASE_MAX_S, Page
-from penstock.live.node.page_layout import PageWords, StagingWords
+from penstock.live.node.pages.page import LEASE_MAX_S, Page
+from penstock.live.node.pages.page_layout import PageWords, StagingWords
 from penstock.live.staging.drainers import Drainer
 from support import file_driver
 from support.parts import Redirected

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.node.page import IoClass, Page
+from penstock.live.node.pages.page import IoClass, Page
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess, GetStatus
 from support.daemons import Daemon

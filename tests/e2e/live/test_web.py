@@ -21,7 +21,7 @@ pytest.importorskip("uvicorn", reason="needs the extra `web`")
 
 from support.pages import PageDaemon
 from support.users import NEEDS_ROOT, NOBODY, SOMEBODY, as_user, open_for_all
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 
 @pytest.fixture(scope="module")
@@ -313,3 +313,71 @@ def test_the_user_behind_a_proxy_at_a_unix_socket(tmp_path: Path) -> None:
         assert named == 403
     finally:
         daemon.close()
+
+
+def test_a_restart_with_jobs_that_run_spoils_nothing(tmp_path: Path) -> None:
+    daemon = PageDaemon(tmp_path, bandwidth="16 MB/s", lease="60 s")
+    try:
+        daemon.start()
+        writer = daemon.write("climate")
+        until(lambda: _job(daemon).get("moved", 0.0) > 3e7)
+        limit = b'{"act": "limit", "job": "climate", "limit": "4 MB/s"}'
+        assert daemon.send("POST", "/api/acts", limit, **_own(daemon))[0] == 200
+        stopped_s = time.time()
+        assert daemon.stop() == 0
+        begun_s = time.time()
+        daemon.start()
+        # What the job did before is no rate of now.
+        with daemon.events() as events:
+            rates = [data["rates"] for name, data, _ in _some(events, 3)]
+        assert rates
+        assert all(rate < 3e7 for each in rates for rate in each.values())
+        # The limit holds, and the change is listed with its undoing.
+        until(lambda: _job(daemon).get("limit") == 4e6)
+        start, act = daemon.json("/api/acts")["acts"]
+        assert start["act"] == {"act": "start"}
+        assert act["undo"]["limit"] == "none"
+        # The operation that was open at the stop is drawn; then there is a gap.
+        path = f"/api/picture?from={stopped_s - 1.0}&to={time.time()}"
+        picture = daemon.json(path)
+        (series,) = picture["series"]
+        early = [
+            rate
+            for at, rate in zip(picture["times"], series["rates"], strict=True)
+            if at < stopped_s - 0.3
+        ]
+        assert all(rate > 0.0 for rate in early)
+        gaps = [gap for gap in picture["unknown"] if gap[1] - gap[0] > 0.01]
+        assert any(begin < begun_s + 60.0 and end > stopped_s for begin, end in gaps)
+        writer.kill()
+        writer.wait(LIMIT_S)
+        until(lambda: not _job(daemon))
+        # No byte counts twice.
+        runs = daemon.json("/api/history")["jobs"]
+        assert len(runs) == 2
+        size = (daemon.data / "climate").stat().st_size
+        assert sum(run["moved"] for run in runs) <= 1.01 * size
+    finally:
+        daemon.close()
+
+
+def _job(daemon: PageDaemon) -> dict[str, Any]:
+    """Return the status of the only job; empty if there is none."""
+    lines = daemon.json("/api/status")["jobs"]
+    return dict(lines[0]) if lines else {}
+
+
+def _own(daemon: PageDaemon) -> dict[str, str]:
+    """Return the headers of a page of this server."""
+    text = daemon.json("/api/reader")["page"]
+    return {"X_Penstock_Page": text, "Sec_Fetch_Site": "same-origin"}
+
+
+def _some(events: Iterator[Any], count: int) -> list[Any]:
+    """Return so many events with a status, the next ones."""
+    found: list[Any] = []
+    while len(found) < count:
+        event = next(events)
+        if event[0] == "status":
+            found.append(event)
+    return found

@@ -23,11 +23,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Callable[..., Mounted]]:
-    """Return a function that mounts with given options."""
+    """Return a function that mounts with given options, perhaps at given folders."""
     mounts: list[Mounted] = []
 
-    def make(*options: str) -> Mounted:
-        mounts.append(Mounted(tmp_path / f"m{len(mounts)}"))
+    def make(*options: str, **folders: Path) -> Mounted:
+        mounts.append(Mounted(tmp_path / f"m{len(mounts)}", **folders))
         return mounts[-1].start(*options)
 
     yield make

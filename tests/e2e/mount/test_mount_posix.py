@@ -272,6 +272,13 @@ def test_holes_are_found_and_made(folder: Path) -> None:
     os.close(fd)
 
 
+def test_files_without_a_name_are_refused_as_unsupported(folder: Path) -> None:
+    refused(errno.EOPNOTSUPP, os.open, folder, os.O_TMPFILE | os.O_RDWR)
+    # Programs then create a file and remove its name.
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(b"x")
+
+
 def test_large_offsets_and_copies_between_files(folder: Path) -> None:
     source, target = (os.open(folder / n, os.O_RDWR | os.O_CREAT) for n in "ab")
     os.pwrite(source, b"far", 5 << 30)

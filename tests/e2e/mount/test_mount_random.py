@@ -14,6 +14,8 @@ import mmap
 import os
 import random
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,28 @@ NOREPLACE, EXCHANGE = 1, 2
 KEEP_SIZE, PUNCH_HOLE, ZERO_RANGE = 1, 2, 16
 #: Offset of the holes and data of sparse files.
 BLOCK = 65536
+
+#: One metadata request at a time: all others wait.
+ONE_AT_A_TIME = """
+metadata_depth = 1
+[applications.some]
+throughput = "1 GB/s"
+latency = "10 ms"
+"""
+#: Makes metadata requests all the time, in folders of its own.
+NEIGHBOUR = """
+import os, sys
+from threading import Thread
+
+def work(folder):
+    os.mkdir(folder)
+    while True:
+        os.mkdir(f"{folder}/x")
+        os.rmdir(f"{folder}/x")
+
+for n in range(3):
+    Thread(target=work, args=[f"{sys.argv[1]}/{n}"]).start()
+"""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
@@ -270,13 +294,11 @@ def make_reachable(path: Path) -> None:
             folder.chmod(mode | 0o011)
 
 
-@pytest.mark.parametrize("seed", range(ROUNDS))
-def test_a_mount_behaves_like_its_backing_folder(
-    unlimited: Mounted, tmp_path: Path, seed: int
-) -> None:
+def compare(mount: Mounted, tmp_path: Path, seed: int, operations: int) -> None:
+    """Make random operations on a mount and in a plain folder; compare results."""
     # A folder in a folder of its own: symbolic links may lead one level up.
     name = f"run-{seed}/root"
-    roots = tmp_path / "plain" / "root", unlimited.point / name
+    roots = tmp_path / "plain" / "root", mount.point / name
     umask = os.umask(0o022 if seed % 2 else 0)
     try:
         for root in roots:
@@ -285,7 +307,7 @@ def test_a_mount_behaves_like_its_backing_folder(
             make_reachable(root)
         plain, mounted = map(Player, roots)
         rng = random.Random(seed)
-        for number in range(OPERATIONS // ROUNDS):
+        for number in range(operations):
             operation = rng.choice((0, USER)), *random_operation(rng)
             expected = plain.play(*operation)
             assert mounted.play(*operation) == expected, (number, operation)
@@ -293,4 +315,25 @@ def test_a_mount_behaves_like_its_backing_folder(
         os.umask(umask)
     expected = plain.end()
     assert mounted.end() == expected
-    assert Player(unlimited.backing / name).end() == expected
+    assert Player(mount.backing / name).end() == expected
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_a_mount_behaves_like_its_backing_folder(
+    unlimited: Mounted, tmp_path: Path, seed: int
+) -> None:
+    compare(unlimited, tmp_path, seed, OPERATIONS // ROUNDS)
+
+
+def test_operations_that_have_waited_behave_like_others(
+    mount: Callable[..., Mounted], tmp_path: Path
+) -> None:
+    (tmp_path / "slo.toml").write_text(ONE_AT_A_TIME)
+    mounted = mount("--slo", str(tmp_path / "slo.toml"))
+    command = [sys.executable, "-c", NEIGHBOUR, str(mounted.point)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as neighbour:
+        try:
+            compare(mounted, tmp_path, ROUNDS, 500)
+            assert mounted.status()["metadata_waited_s"] > 0.0
+        finally:
+            neighbour.kill()

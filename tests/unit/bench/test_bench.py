@@ -39,7 +39,7 @@ def test_a_goal_is_reached_or_not(
 
 @pytest.mark.parametrize("name", BENCHES)
 def test_every_benchmark_is_a_module(name: str) -> None:
-    module = importlib.import_module(f"penstock.bench.{name.replace('-', '_')}")
+    module = importlib.import_module(f"penstock.bench.{BENCHES[name].module}")
     assert callable(module.measure)
 
 

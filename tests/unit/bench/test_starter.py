@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from penstock.bench import starter
-from penstock.live.node.run import JobClaims
+from penstock.live.node.launch.run import JobClaims
 
 WORDS = ["/daemon", "job", "3", "/program", "path", "4096", "w5"]
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.bench.writers import LARGEST_BYTES, writers
 from penstock.errors import InputError
-from penstock.live.node.page import IoClass
+from penstock.live.node.pages.page import IoClass
 
 needs_gcc = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 

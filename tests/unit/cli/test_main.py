@@ -167,7 +167,7 @@ def test_a_start_imports_only_what_its_sub_command_needs(
     script = (
         "import sys\n"
         "from penstock.cli import main\n"
-        "import penstock.live.node.execute as execute, penstock.live.node.run\n"
+        "from penstock.live.node.launch import execute, run\n"
         "execute.execute_program = lambda *_: sys.exit(repr(sorted(sys.modules)))\n"
         "main(['run', '--quiet', '--folder', '/dev/null', '--', 'true'])\n"
     )

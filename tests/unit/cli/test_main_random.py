@@ -86,7 +86,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         patch.delenv("PENSTOCK_TRACEBACK", raising=False)
         for place in (
             "penstock.cli.simulation.compare._run",
-            "penstock.cli.simulation.compare_problem.compare_problem",
+            "penstock.cli.simulation.comparison.problem.compare_problem",
             "penstock.cli.simulation.compare.compare_problem",
             "penstock.cli.simulation.generate._write",
             "penstock.analysis.min_yield_bound",

@@ -54,6 +54,7 @@ REFUSED = {
     "serve --metrics foo:bar": "--metrics: 'foo:bar' is not an address (write HOST:P",
     "mount a b --limit 5": "--limit: '5' has no unit",
     "mount --set-limit 5 m": "--set-limit: '5' has no unit",
+    "mount --set-limit 0B/s m": "--set-limit: '0B/s' is not a limit",
     "run --hint-volume 5 -- true": "--hint-volume: '5' has no unit",
     "run --hint-work 5 -- true": "--hint-work: '5' has no unit",
     "run --hint-work 0s -- true": "--hint-work: '0s' is not positive",

@@ -167,6 +167,32 @@ def test_a_cache_that_names_a_class_of_another_version_is_emptied(
     assert stored._load_index() == {}
 
 
+def test_an_index_that_another_process_writes_never_names_the_code_of_an_older_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_files: Any = compiler._KernelCacheFiles
+
+    def files(stamp: str) -> Any:
+        return make_files(str(tmp_path), "module.kernel-1.py311", stamp)
+
+    files("old source").save(("key", "old"), "old code")
+    writer, reader = files("new source"), files("new source")
+    read = []
+
+    def then_read(save: Any) -> Any:
+        def save_and_read(*arguments: Any) -> None:
+            save(*arguments)
+            read.append(reader.load(("key", "new")))
+
+        return save_and_read
+
+    for name in ("_save_index", "_save_data"):
+        monkeypatch.setattr(writer, name, then_read(getattr(writer, name)))
+    writer.save(("key", "new"), "new code")
+    assert read == [None, "new code"]
+    assert len(list(tmp_path.glob("*.nbc"))) == 1
+
+
 def test_every_kernel_uses_that_cache() -> None:
     for function in (total, engine.run_compiled, get_policy("fcfs").allocate):
         assert isinstance(cast(Any, function).dispatcher._cache, compiler._KernelCache)

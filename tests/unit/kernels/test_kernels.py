@@ -232,7 +232,7 @@ _WITHOUT_NUMBA = """
 import sys
 sys.modules["numba"] = sys.modules["numpy"] = None
 from array import array
-from penstock.live.control.controller import Controller
+from penstock.live.control.rates.controller import Controller
 from penstock.policies import POLICIES
 for name in POLICIES:
     dedicated = {"dedicated_events": 3.0}
@@ -257,6 +257,6 @@ def test_the_controller_decides_without_numba_and_numpy() -> None:
 
 
 def test_kernels_import_neither_numba_nor_numpy() -> None:
-    code = "import sys, penstock.sim.engine, penstock.live.control.controller\n"
+    code = "import sys, penstock.sim.engine, penstock.live.control.rates.controller\n"
     code += "sys.exit(','.join({'numpy', 'numba', 'scipy'} & set(sys.modules)) or 0)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -84,6 +84,8 @@ REFUSED: list[tuple[Parser, Any, str]] = [
     (tcp_address, "tcp://n1:0", "is not an address"),
     (host_and_port, "n1:65536", "is not an address"),
     (host_and_port, "80", "is not an address"),
+    (host_and_port, ":9400", "is not an address"),
+    (host_and_port, "n1:0", "is not an address"),
     (web_address, "unix:page.sock", "is not an address"),
     (web_address, "unix:/", "names no socket"),
     (folders, "a", "is not an absolute path"),

@@ -111,7 +111,7 @@ def test_the_json_keys_of_a_status_are_a_contract() -> None:
     assert sorted(document) == sorted(
         [
             *("type", "backing", "point", "pid", "limits", "waiting", "read", "write"),
-            *("metadata", "order"),
+            *("metadata", "order", "waiting_metadata", "metadata_waited_s"),
         ]
     )
     assert document["read"] == {"requests": 1, "bytes": 2, "waited_s": 3.0}
@@ -128,6 +128,7 @@ def test_the_json_keys_of_a_status_are_a_contract() -> None:
             "windows": 4,
             "kept": 5,
             "operations": 0,
+            "queued_operations": 0,
             "operations_limit": None,
             "bandwidth_limit": None,
         }

@@ -11,6 +11,7 @@ import pytest
 from penstock.errors import InputError
 from penstock.mount.data_path import DataPath, Totals
 from penstock.mount.limits import Limits
+from penstock.qos import KINDS
 from support.native_mount import driver
 
 
@@ -21,9 +22,9 @@ def data_path(tmp_path: Path) -> DataPath:
 
 
 def test_a_new_data_path_has_moved_nothing(data_path: DataPath) -> None:
-    totals, waiting = data_path.totals()
-    assert totals == dict.fromkeys(("read", "write", "sync"), Totals(0, 0, 0.0))
-    assert waiting == 0
+    totals, *waiting = data_path.totals()
+    assert totals == dict.fromkeys(KINDS, Totals(0, 0, 0.0))
+    assert waiting == [0, 0]
     assert data_path.operation_counts() == {}
     data_path.set_limits(Limits(total=1e6, read=inf, write=5.0))
     data_path.measure(3, 0.5, None)

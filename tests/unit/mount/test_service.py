@@ -22,6 +22,9 @@ RATE = 1e6
 LIMITS = Limits(total=RATE)
 
 
+BULK = {"throughput": 0.7 * RATE, "latency": 2.0}
+
+
 def document(**changes: Any) -> dict[str, Any]:
     return {
         "scheduler": "edf",
@@ -132,7 +135,12 @@ def test_the_data_path_asks_for_applications_by_index(
     [
         ({"scheduler": "fifo"}, "scheduler: cannot be changed"),
         ({"exchange": {}}, "exchange: cannot be changed"),
+        ({"metadata_depth": 3}, "metadata_depth: cannot be changed"),
         ({"default": "no"}, "unknown application"),
+        *[
+            ({"applications": {"bulk": BULK | {limit: 0}}}, f"{limit}.*not positive")
+            for limit in ("operations", "bandwidth")
+        ],
     ],
 )
 def test_a_refused_change_changes_nothing(

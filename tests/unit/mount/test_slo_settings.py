@@ -120,6 +120,9 @@ def application(**changes: Any) -> dict[str, Any]:
         (document(rules=[{"application": "viz", "color": 1}]), "rules", "color"),
         (document(scheduler="lifo"), "", "unknown scheduler 'lifo'"),
         (document(scheduler="sfq:depth=-1"), "depth", "out of range"),
+        (document(metadata_depth=0), "metadata_depth", "at least 1"),
+        (document(metadata_depth=33), "metadata_depth", "at most 32"),
+        (document(metadata_depth="8"), "metadata_depth", "got a text"),
         (document(colour="red"), "", "unknown key 'colour'"),
         (document(rule=[]), "", "did you mean 'rules'"),
         (application(latncy="1 s"), "applications", "did you mean 'latency'"),
@@ -226,7 +229,10 @@ def test_unreadable_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "keys"),
     [
-        ({"apps": {}}, "applications, default, exchange, rules, scheduler"),
+        (
+            {"apps": {}},
+            "applications, default, exchange, metadata_depth, rules, scheduler",
+        ),
         (
             {"applications": {"a": {"rate": 1}}},
             "bandwidth, latency, mounts, operations, throughput",

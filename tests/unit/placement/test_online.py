@@ -61,6 +61,16 @@ def test_one_that_is_there_keeps_its_targets() -> None:
     assert placement.arrive(application("a", (1.0,))) is first
 
 
+def test_one_that_had_targets_before_keeps_them_and_others_see_its_load() -> None:
+    placement = online(4)
+    kept = placement.arrive(application("a", (1.0, 2.0, 3.0)), kept=(3, 1))
+    assert kept.targets == (1, 3)
+    assert kept.reason == "it had them before the controller was restarted"
+    assert placement.arrive(application("b", (1.0, 2.0))).targets == (0, 2)
+    placement.leave("a")
+    assert placement.arrive(application("c", (1.0, 2.0))).targets == (1, 3)
+
+
 def test_the_allocation_sees_those_that_are_there() -> None:
     """t-cpu adds targets up to an I/O-load of 1: a later one gets fewer."""
     heavy = [application(name, (1.0, 1.5), work=1.0, volume=30.0) for name in "abc"]

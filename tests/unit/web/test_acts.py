@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from math import inf
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -26,12 +28,13 @@ from penstock.web.acts import (
     Act,
     ActLog,
     BandwidthAct,
+    DaemonStart,
     LimitAct,
     ModeAct,
     PolicyAct,
     decode_act,
 )
-from penstock.web.readers import OPERATOR, Reader
+from penstock.web.identity.readers import OPERATOR, Reader
 from support.statuses import job_line, status_of
 
 STATUS = status_of(
@@ -67,14 +70,13 @@ def test_a_limit_names_the_job_by_its_user() -> None:
     """Jobs of two users may have one name; a change can be undone in any case."""
     daemon = FakeDaemon()
     log = ActLog(daemon)
-    with pytest.raises(InputError, match=r"several jobs.*7:twin or 8:twin"):
-        asyncio.run(log.carry_out(LimitAct("twin", "1 MB/s"), OPERATOR))
-    assert daemon.asked == [GetStatus(explains=False)]
-    assert log.entries() == []
+    # The daemon refuses a name that several jobs have, as it does for penstock ctl.
+    asyncio.run(log.carry_out(LimitAct("twin", "1 MB/s"), OPERATOR))
+    assert daemon.asked == [GetStatus(explains=False), SetLimit("twin", 1e6)]
     for name, key in (("8:twin", "8:twin"), ("a", "7:a")):
         entry = asyncio.run(log.carry_out(LimitAct(name, "1 MB/s"), OPERATOR))
         assert daemon.asked[-1] == SetLimit(key, 1e6)
-        assert entry["undo"] == {"act": "limit", "job": key, "limit": "none"}
+        assert entry.undo == LimitAct(key, "none")
 
 
 def test_a_learnt_bandwidth_is_learnt_again() -> None:
@@ -137,14 +139,14 @@ def test_acts_are_remembered_with_their_users(caplog: pytest.LogCaptureFixture) 
         asyncio.run(log.carry_out(PolicyAct("fcfs"), Reader(None, "user 0")))
         asyncio.run(log.carry_out(LimitAct("two\nlines", "none"), OPERATOR))
     second, first = log.entries()
-    assert first == {
+    assert msgspec.to_builtins(first) == {
         "time": 5.0,
         "reader": "user 0",
         "act": {"act": "policy", "policy": "fcfs"},
         "answer": "done",
         "undo": {"act": "policy", "policy": "fair-share"},
     }
-    assert second["undo"] is None
+    assert second.undo is None
     assert daemon.asked[:2] == [GetStatus(explains=False), SetPolicy("fcfs")]
     assert caplog.messages == [
         'user 0 on the web page: {"act":"policy","policy":"fcfs"}',
@@ -167,3 +169,56 @@ def test_a_wrong_rate_does_not_reach_the_daemon() -> None:
     with pytest.raises(InputError, match="has no unit"):
         asyncio.run(ActLog(daemon).carry_out(BandwidthAct("20"), OPERATOR))
     assert daemon.asked == []
+
+
+# --- The file -------------------------------------------------------------------------
+
+
+def _log(path: Path, started_s: float) -> ActLog:
+    return ActLog(FakeDaemon(), lambda: started_s + 5.0, path, started_s)
+
+
+def test_acts_survive_a_restart_which_is_in_the_list(tmp_path: Path) -> None:
+    path = tmp_path / "acts.json"
+    first = _log(path, 1000.0)
+    assert first.entries() == []
+    asyncio.run(first.carry_out(PolicyAct("fcfs"), OPERATOR))
+    # The process of the page fails, and is started again: the daemon goes on.
+    assert _log(path, 1000.0).entries() == first.entries()
+    again = _log(path, 2000.0)
+    start, act = again.entries()
+    assert [act] == first.entries()
+    assert (start.time_s, start.act, start.undo) == (2000.0, DaemonStart(), None)
+    asyncio.run(again.carry_out(PolicyAct("fair-share"), OPERATOR))
+    assert len(_log(path, 2000.0).entries()) == 3
+
+
+def test_nobody_starts_the_daemon_on_the_page() -> None:
+    with pytest.raises(InputError, match="is not an act"):
+        decode_act(b'{"act": "start"}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "nonsense", "\udcff", '{"version": 99, "acts": []}', '{"version": 1}'],
+)
+def test_a_file_that_cannot_be_used_is_ignored(
+    tmp_path: Path, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "acts.json"
+    path.write_bytes(os.fsencode(text))
+    log = _log(path, 1000.0)
+    assert log.entries() == []
+    assert f"{path} is ignored" in caplog.text
+    asyncio.run(log.carry_out(PolicyAct("fcfs"), OPERATOR))
+    assert len(_log(path, 1000.0).entries()) == 1
+
+
+def test_an_act_is_carried_out_though_it_cannot_be_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("")
+    log = _log(tmp_path / "file" / "acts.json", 1000.0)
+    asyncio.run(log.carry_out(PolicyAct("fcfs"), OPERATOR))
+    assert len(log.entries()) == 1
+    assert "but not kept" in caplog.text

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("starlette", reason="needs the extra `web`")
 pytest.importorskip("httpx2", reason="needs starlette's test client")
@@ -25,25 +26,30 @@ from penstock.live.wire.messages import (
     GetStatus,
     JobReport,
     ListPastJobs,
+    ListUnderWay,
     PastJob,
     PastJobs,
+    ReportedOperation,
+    RunsUnderWay,
+    RunWithOperations,
     SetMode,
     SetPolicy,
     TextAnswer,
 )
 from penstock.live.wire.places import Places
-from penstock.web.access import (
+from penstock.web.acts import ActLog
+from penstock.web.app import Dashboard, build_app
+from penstock.web.headers import SAFE_HEADERS
+from penstock.web.identity.access import (
     COOKIE,
     KernelAccess,
     PageAccess,
     TokenAccess,
     WriteGuard,
 )
-from penstock.web.app import Dashboard, build_app
-from penstock.web.headers import SAFE_HEADERS
+from penstock.web.identity.readers import OPERATOR, Reader
+from penstock.web.identity.tokens import make_token
 from penstock.web.link import DaemonLink
-from penstock.web.readers import OPERATOR, Reader
-from penstock.web.tokens import make_token
 from penstock.web.watch import Watch
 from support.archives import WALL_S, operation, record, run
 from support.statuses import job_line, status_of
@@ -51,6 +57,7 @@ from support.statuses import job_line, status_of
 STRANGER = 54321
 STATUS = status_of(job_line("a", 7), job_line("b", STRANGER))
 PAST = PastJob("a", 7, "", 1, 0.0, 9.0, None, 5.0, 1.0, 0.9, "fcfs")
+PRESENT = ReportedOperation(WALL_S, WALL_S + 60.0, 5.0e9, 0.0, 0.0, 1e9, "fcfs", [])
 HOME = {"sec-fetch-site": "same-origin"}
 
 
@@ -72,6 +79,10 @@ class FakeLink(DaemonLink):
             return TextAnswer("done")
         if isinstance(request, ListPastJobs):
             return PastJobs([PAST])
+        if isinstance(request, ListUnderWay):
+            job = replace(PAST, job_name="b", left_s=None)
+            seen = [RunWithOperations(job, [PRESENT])] if reader.may_see("7:b") else []
+            return RunsUnderWay(seen)
         if isinstance(request, ExplainJob | GetJobReport):
             if request.job_name not in ("7:a", "a", "x/y z"):
                 raise InputError(f"there is no job {request.job_name!r}")
@@ -86,7 +97,7 @@ class Site:
     def __init__(self, access: PageAccess) -> None:
         self.link = FakeLink()
         self.watch = Watch(self.link)
-        self.dashboard = Dashboard(self.watch, self.link, access)
+        self.dashboard = Dashboard(self.watch, self.link, access, ActLog(self.link))
         app = build_app(self.dashboard)
         self.client = TestClient(
             app, base_url="http://localhost:9480", follow_redirects=False
@@ -253,8 +264,13 @@ def test_a_picture_of_the_past(site: Site, tmp_path: Path) -> None:
     site.dashboard.archive = tmp_path
     path = f"/api/picture?from={WALL_S}&to={WALL_S + 60.0}"
     picture = site.client.get(path).json()
+    # b moves since the begin, and goes on.
+    rates = {series["job"]: series["rates"] for series in picture["series"]}
+    assert rates.keys() == {"7:a", "7:b"}
+    assert min(rates["7:b"]) == pytest.approx(5e9 / 60.0)
+    site.link.error = UnavailableError("no penstock answers")
+    picture = site.client.get(path).json()
     assert [series["job"] for series in picture["series"]] == ["7:a"]
-    assert site.link.asked == []
 
 
 @pytest.mark.parametrize(
@@ -356,12 +372,9 @@ def test_what_another_policy_would_have_done(
     (question,) = asked
     assert (question["present"], question["folder"]) == ("fair-share", str(tmp_path))
     assert question["end_s"] - question["begin_s"] == 3600.0
-    status = site.dashboard.watch.latest
-    assert status is not None
-    assert question["running"] == {
-        f"{line.user}:{line.job_name}": line.progress_yield
-        for line in status.status.jobs
-    }
+    (present,) = question["under_way"]
+    assert present["job"]["job"] == "b"
+    assert present["operations"][0]["moved"] == 5e9
     with taken(site.dashboard.simulations, 1):
         assert site.client.get("/api/what-if?policy=fcfs").status_code == 503
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
+from penstock.errors import InputError
 from penstock.live.daemon.metrics import MountCollector, render_jobs
 from penstock.web.grafana import ALERTS, PANELS, make_grafana
 from support.statuses import job_line, status_of
@@ -28,7 +29,8 @@ def _mount() -> dict[str, Any]:
     application = dict.fromkeys(
         (
             *("throughput", "latency", "bytes_per_s", "p95_s", "queued"),
-            *("requests", "bytes", "windows", "kept"),
+            *("requests", "bytes", "windows", "kept", "operations"),
+            "queued_operations",
         ),
         1.0,
     )
@@ -93,6 +95,14 @@ def test_the_dashboard(tmp_path: Path) -> None:
     ]
     assert len(set(places)) == len(PANELS)
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(PANELS)
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("important")
+    with pytest.raises(InputError, match=r"file: is not a folder .name a folder"):
+        make_grafana(path)
+    assert path.read_text() == "important"
 
 
 def test_prometheus_accepts_the_alerts(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from penstock.errors import UnavailableError
 from penstock.live.wire.messages import ExplainJob, GetStatus, OnBehalfOf
+from penstock.web.identity.readers import OPERATOR, Reader
 from penstock.web.link import DaemonLink
-from penstock.web.readers import OPERATOR, Reader
 
 
 class FakeClient:

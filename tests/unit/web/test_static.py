@@ -90,6 +90,14 @@ def test_instants_are_written_as_in_the_terminal() -> None:
     assert evaluated("format.js", script) == [text, shown, text, text[:16]]
 
 
+def test_a_user_has_a_name_beside_the_number() -> None:
+    script = """
+        return [module.userName(7, { 7: "ann" }), module.userName(8, { 7: "ann" }),
+          module.userName(9)];
+    """
+    assert evaluated("format.js", script) == ["ann (7)", "8", "9"]
+
+
 def test_two_jobs_of_one_name_are_told_apart() -> None:
     script = "return [...module.labelsOf(['0:sim', '7:sim', '7:a']).values()];"
     assert evaluated("format.js", script) == ["0:sim", "7:sim", "a"]
@@ -234,6 +242,24 @@ def test_nothing_is_drawn_over_a_gap() -> None:
         "return [drawn.map((each) => [each.time, each.rates.size]), samples.at(150)];"
     )
     assert _samples(script) == [[[100, 1], [101, 1], [106, 0], [200, 0]], None]
+
+
+def test_times_without_a_daemon_are_unknown_and_not_idle() -> None:
+    script = """
+        const [oldest, last] = [samples.points[0], samples.points.at(-1)];
+        const past = { times: [40, 80], bandwidth: [5, 5], series: [],
+          others: [0, 0], unknown: [[0, 50], [90, 2000]] };
+        samples.setPast(past, 20, oldest.time);
+        samples.push({ ...last, time: last.time + 100 });
+        const times = [[30, 2000], [60, 80], [0, 10]];
+        return [oldest.time, [last.time + last.holds, last.time + 100],
+          times.map(([from, to]) => samples.unknown(from, to)),
+          [40, 70, 95].map((time) => samples.at(time) === null)];
+    """
+    oldest, gap, found, are_unknown = _samples(script)
+    # No daemon ran; later one ran, but did not answer for a while.
+    assert found == [[[30, 50], [90, oldest], gap], [], [[0, 10]]]
+    assert are_unknown == [True, False, True]
 
 
 def test_an_hour_is_kept() -> None:

@@ -18,7 +18,7 @@ from penstock.live.wire.messages import (
     StatusDocument,
     encode,
 )
-from penstock.web.readers import OPERATOR, Reader
+from penstock.web.identity.readers import OPERATOR, Reader
 from penstock.web.watch import Watch, event_text
 from support.statuses import coordinator_of, job_line, status_of
 
@@ -184,7 +184,11 @@ def test_a_daemon_that_does_not_answer_and_comes_back() -> None:
         (silence,) = await take(events, 1)
         assert silence == (
             "silence",
-            {"since": 1001.0, "reason": "no penstock answers"},
+            {
+                "since": 1001.0,
+                "reason": "no penstock answers",
+                "ended": False,
+            },
             "",
         )
         rig.source.answer = answer
@@ -217,7 +221,9 @@ def test_a_reader_whose_rights_end_gets_no_more_events() -> None:
         # No status any more, only why.
         (last,) = [parsed(text) async for text in events]
         assert last[0] == "silence"
-        assert last[1]["reason"] == "your access has ended: log in again"
+        assert last[1]["reason"] == "Your access has ended: log in again"
+        # The page does not say that it tries again.
+        assert last[1]["ended"] is True
 
     with_watch(act)
 
@@ -257,6 +263,8 @@ def test_the_numbers_are_those_of_ctl_at_the_same_instant() -> None:
     assert document.pop("time") > 0.0
     assert "rates" in document
     document.pop("rates")
+    # Beside the numbers of users, their names.
+    document.pop("users")
     for line in by_ctl["jobs"]:
         # The page asks for explanations one by one.
         assert line.pop("why")

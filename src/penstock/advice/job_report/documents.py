@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.advice.job_report.simulation import instance_of_report
 from penstock.errors import InputError, PenstockError
-from penstock.live.control.past import DRY_RUN
+from penstock.live.control.past import DRY_RUN, OFF
 from penstock.live.wire.messages import (
     Delay,
     JobReport,
@@ -36,6 +36,7 @@ from penstock.units import (
 __all__ = [
     "ReportFormat",
     "last_shared_bandwidth",
+    "only_policy",
     "ranked",
     "report_document",
     "report_sentences",
@@ -108,7 +109,7 @@ def report_sentences(document: Mapping[str, Any]) -> list[str]:
     left = "now" if job["left"] is None else format_instant(job["left"])
     sentences = [
         f"{job['job']} ran from {format_instant(job['joined'])} to {left} "
-        f"on {counted(job['nodes'], 'node')}, {_control_words(job['policy'])}.",
+        f"on {counted(job['nodes'], 'node')}, {_control_words(job)}.",
         f"It moved {format_volume(job['moved'], last_shared_bandwidth(operations))} in "
         f"{counted(document['operation_count'], 'operation')}"
         f"{_rate_words(operations)}.",
@@ -125,8 +126,30 @@ def last_shared_bandwidth(operations: Sequence[Mapping[str, Any]]) -> float:
     return next((each["shared"] for each in operations[::-1] if each["shared"]), 0.0)
 
 
-def _control_words(policy: str) -> str:
-    return "in a dry run" if policy == DRY_RUN else f"under {policy}"
+def only_policy(job: Mapping[str, Any]) -> str:
+    """Return the policy of a job; "" if it saw several."""
+    return "" if len(job["policies"]) > 1 else str(job["policy"])
+
+
+def _control_words(job: Mapping[str, Any]) -> str:
+    """Return under which policy a job ran, or how long under each."""
+    if policy := only_policy(job):
+        return _span_words(policy)
+    return ", then ".join(
+        f"{_span_words(span['policy'])} {_length_words(span)}"
+        for span in job["policies"]
+    )
+
+
+def _span_words(policy: str) -> str:
+    other = {DRY_RUN: "in a dry run", OFF: "without control"}
+    return other.get(policy, f"under {policy}")
+
+
+def _length_words(span: Mapping[str, Any]) -> str:
+    if span["end"] is None:
+        return f"since {format_instant(span['begin'])}"
+    return f"for {format_time(span['end'] - span['begin'])}"
 
 
 def _rate_words(operations: Sequence[Mapping[str, Any]]) -> str:
@@ -161,7 +184,7 @@ def _policy_words(document: Mapping[str, Any]) -> list[str]:
     yields = document["policies"]
     if not yields:
         return [f"Other policies were not simulated: {document['note']}."]
-    policy = document["job"]["policy"]
+    policy = only_policy(document["job"])
     archived_yield = document["job"]["progress_yield"]
     present = yields.get(policy, archived_yield)
     better = [name for name in ranked(yields) if yields[name] > present + _BETTER]

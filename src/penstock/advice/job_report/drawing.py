@@ -66,7 +66,8 @@ def drawing(report: JobReport, simulated: Run | None) -> Figure:
     edges = np.linspace(0.0, end_s, _COLUMNS + 1)
     if report.others:
         reached = report.job.progress_yield
-        title = f"what happened, under {report.job.policy}: yield {reached:.3f}"
+        under = ", ".join(report.job.policy_names)
+        title = f"what happened, under {under}: yield {reached:.3f}"
         shares = recorded_shares(report, edges, bandwidth)
         _draw_bands(panels.pop(), title, bands, edges, shares)
     _draw_job(panels.pop(), report, edges, bandwidth)

@@ -9,6 +9,7 @@ from typing import Any
 
 from penstock.advice.job_report.documents import (
     last_shared_bandwidth,
+    only_policy,
     ranked,
     report_sentences,
 )
@@ -49,7 +50,7 @@ def _drawing(
     document: Mapping[str, Any], report: JobReport, bandwidth: float | None
 ) -> str:
     """Draw what happened, and what the best other policy would have given."""
-    own = document["job"]["policy"]
+    own = only_policy(document["job"])
     others = [name for name in ranked(document["policies"]) if name != own]
     simulated = None
     if others:

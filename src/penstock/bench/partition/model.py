@@ -4,9 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
-from penstock.bench.partition.scenes import PLACEMENTS, TARGETS, PartitionApp
+from penstock.bench.partition.scenes import (
+    CALL_BYTES,
+    FILES,
+    PLACEMENTS,
+    TARGETS,
+    PartitionApp,
+    PhaseSpan,
+)
 from penstock.model import Application
 from penstock.placement import get_allocation, get_placement
 from penstock.placement.online import OnlinePlacement
@@ -15,7 +24,7 @@ from penstock.sim.buffers.model import Act, Buffer, Step, Storage, Writer
 from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.staging import Situation, StagingOrder, StagingPlan, Strategy
 
-__all__ = ["placed_targets", "simulated_slowdowns", "writer_of"]
+__all__ = ["SimulatedScene", "placed_targets", "simulate_scene", "writer_of"]
 
 #: Journals in memory are much faster than the storage.
 _BUFFER_SPEED: Final = 1000.0
@@ -24,19 +33,30 @@ _BUFFER_SPEED: Final = 1000.0
 def writer_of(app: PartitionApp) -> Writer:
     """Return an application as it is simulated.
 
-    Its files stay where it has opened them. Live control can redirect them, but writes
-    redirected data twice: measured slowdowns are closer to those of files that stay.
+    The preload library redirects its open files, and joins them later. Orders hold from
+    the next call on: a request is written in rounds of one call to every file. No
+    daemon knows when a job will write for the first time.
     """
-    write, pause = Step(Act.WRITE, app.size_bytes), Step(Act.WORK, app.delay_s)
-    phase = (write, *(pause, write) * (app.requests - 1), Step(Act.CLOSE))
+    rounds = ceil(app.size_bytes / (TARGETS * FILES * CALL_BYTES))
+    write = (Step(Act.WRITE, app.size_bytes / rounds),) * rounds
+    pause = Step(Act.WORK, app.delay_s)
+    phase = (*write, *(pause, *write) * (app.requests - 1), Step(Act.CLOSE))
     steps = (*phase, *(Step(Act.WORK, app.work_s), *phase) * (app.phases - 1))
-    return Writer(app.name, steps, start_s=app.start_s, redirects=False)
+    return Writer(app.name, steps, start_s=app.start_s, joins=True, foreseen=False)
 
 
-def simulated_slowdowns(
+@dataclass(frozen=True)
+class SimulatedScene:
+    """What a simulation of a scene gives, by application."""
+
+    slowdowns: Mapping[str, float]
+    phases_s: Mapping[str, Sequence[PhaseSpan]]
+
+
+def simulate_scene(
     apps: Sequence[PartitionApp], setting: str, profile: Sequence[float]
-) -> dict[str, float]:
-    """Return the slowdown of every application under a strategy or a placement.
+) -> SimulatedScene:
+    """Simulate the applications under a strategy or a placement.
 
     `profile` is what an application draws alone on 1, 2, ... targets (bytes/s).
     """
@@ -49,7 +69,10 @@ def simulated_slowdowns(
     buffer = Buffer(_BUFFER_SPEED * storage.bandwidth)
     run = simulate_buffers(storage, writers, strategy, buffer)
     names = [app.name for app in apps]
-    return dict(zip(names, factors(run, alone), strict=True))
+    return SimulatedScene(
+        dict(zip(names, factors(run, alone), strict=True)),
+        dict(zip(names, run.phases, strict=True)),
+    )
 
 
 def placed_targets(

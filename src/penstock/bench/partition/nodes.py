@@ -3,9 +3,11 @@
 
 ``python -m penstock.bench.partition.nodes full|quick SETTING...`` runs beside the
 cluster (see `penstock.bench.moosefs`). An application is a shell script that starts the
-program of ``microbenchmark.c`` once per I/O phase and sleeps in between. Its parts
-write files of their own, spread over the targets of its folder (driver
-``directories``; a target is the folder of one chunk server).
+program of ``microbenchmark.c`` once per I/O phase and sleeps in between. It writes two
+files on each of the targets that its folder leads to (driver ``directories``; a target
+is the folder of one chunk server), in small calls. So all applications that use a
+target have equally much data under way to it, and a target that serves in the order of
+arrival gives them equal shares, as in the simulation.
 
 First, the bandwidth of an application alone on 1, 2, ... targets is measured, and the
 time in I/O of every application alone. Each also runs alone under a daemon: so the
@@ -34,10 +36,14 @@ from penstock.bench.moosefs import (
     prioritise_processes,
 )
 from penstock.bench.partition.scenes import (
+    CALL_BYTES,
+    FILES,
     PLACEMENTS,
     TARGETS,
     PartitionApp,
+    PhaseSpan,
     scenes,
+    total_s,
 )
 from penstock.bench.testbed import (
     TIMEOUT_S,
@@ -52,8 +58,6 @@ from penstock.native.files import program_path
 
 __all__ = ["main", "script_of"]
 
-#: Files of a phase; two for each target, so that a target is never idle.
-_PARTS: Final = 8
 #: Settings that need the storage targets.
 _DIVIDING: Final = ("3a", "3b", "auto", *PLACEMENTS)
 _JOBS: Final = FOLDER / "jobs"
@@ -62,10 +66,11 @@ _NAMES: Final = tuple(label_of(number) for number in range(1, TARGETS + 1))
 #: Time from the start of the processes to the first phase (s).
 _START_S: Final = 3.0
 _POLL_S: Final = 0.02
-#: The daemon shares a little more than the storage has for every job: the storage and
-#: not the pacing limits, as in the simulation. Forecasts of auto need the bandwidth
-#: itself.
+#: With fixed targets, the daemon lets every job draw a little more than the storage
+#: has: the targets limit it, which the daemon does not share one by one.
 _HEADROOM: Final = 1.05
+#: Settings under which jobs may have other targets than others.
+_FIXED: Final = ("3a", "3b", *PLACEMENTS)
 _PROBE: Final = PartitionApp("probe", 1, 8_000_000, 0.0, 0.0, 0.0, phases=1)
 
 
@@ -83,8 +88,8 @@ def main(words: Sequence[str]) -> None:
         _print(alone=alone)
         for scene, members in planned.items():
             for setting in settings:
-                io_s = _run_scene(members, setting, profile)
-                _print(scene=scene, setting=setting, io_s=io_s)
+                phases_s = _run_scene(members, setting, profile)
+                _print(scene=scene, setting=setting, phases_s=phases_s)
 
 
 def _print(**fields: object) -> None:
@@ -102,8 +107,8 @@ def _profile(*, quick: bool) -> list[float]:
     for count in range(1, TARGETS + 1):
         _prepare([probe])
         _assign(probe, _NAMES[:count])
-        io_s = _run([probe], [()])[probe.name]
-        rates.append(probe.volume_bytes / io_s)
+        phases_s = _run([probe], [()])[probe.name]
+        rates.append(probe.volume_bytes / total_s(phases_s))
     return rates
 
 
@@ -117,14 +122,14 @@ def _alone(apps: Sequence[PartitionApp], profile: Sequence[float]) -> dict[str, 
         only = replace(app, start_s=0.0)
         with _controlled([only], "none", profile) as starters:
             _run([only], starters)
-        io_s |= _run_scene([only], "none", profile)
+        io_s[app.name] = total_s(_run_scene([only], "none", profile)[app.name])
     return io_s
 
 
 def _run_scene(
     apps: Sequence[PartitionApp], setting: str, profile: Sequence[float]
-) -> dict[str, float]:
-    """Return the time in I/O of every application under a setting (s)."""
+) -> dict[str, list[PhaseSpan]]:
+    """Return the I/O phases of every application under a setting."""
     if setting == "none":
         _prepare(apps)
         return _run(apps, [()] * len(apps))
@@ -154,18 +159,29 @@ def _assign(app: PartitionApp, names: Sequence[str]) -> None:
 
 
 def script_of(app: PartitionApp, start_ns: int, program: Path, folder: Path) -> str:
-    """Return the shell script of an application, which writes below `folder`."""
-    lines = ["#!/bin/sh", "set -e"]
-    for phase in range(app.phases):
-        paths = [
-            str(folder / str(part % TARGETS) / f"{app.name}-{phase}-{part}")
-            for part in range(_PARTS)
-        ]
-        begin = start_ns if phase == 0 else 0
-        facts = (begin, app.requests, app.size_bytes, round(app.delay_s * 1e9), _PARTS)
-        if phase > 0:
-            lines.append(f"sleep {app.work_s}")
-        lines.append(" ".join([str(program), *map(str, facts), *paths]))
+    """Return the shell script of an application, which writes below `folder`.
+
+    Slots k of the folder lead to n targets, k modulo n: the files are in slots 0 to
+    n - 1.
+    """
+    pause_ns = round(app.delay_s * 1e9)
+    facts = f"{app.requests} {app.size_bytes} {CALL_BYTES} {pause_ns}"
+    lines = [
+        "#!/bin/sh",
+        "set -e",
+        "write() {  # START PHASE",
+        f"    targets=$(readlink {folder}/* | sort -u | wc -l)",
+        f"    parts=$((targets * {FILES})) part=0 paths=",
+        '    while [ "$part" -lt "$parts" ]; do',
+        f'        paths="$paths {folder}/$((part % targets))/{app.name}-$2-$part"',
+        "        part=$((part + 1))",
+        "    done",
+        f'    {program} "$1" {facts} "$parts" $paths',
+        "}",
+        f"write {start_ns} 0",
+    ]
+    for phase in range(1, app.phases):
+        lines += [f"sleep {app.work_s}", f"write 0 {phase}"]
     return "\n".join(lines) + "\n"
 
 
@@ -202,10 +218,10 @@ def _starter(folder: Path, app: PartitionApp) -> tuple[str, ...]:
 
 
 def _settings(setting: str, profile: Sequence[float], count: int) -> dict[str, object]:
-    jobs = 1 if setting == "auto" else count
+    most = _HEADROOM * (count if setting in _FIXED else 1)
     settings: dict[str, object] = {
         "policy": "fair-share",
-        "bandwidth": f"{_HEADROOM * jobs * profile[-1]} B/s",
+        "bandwidth": f"{most * profile[-1]} B/s",
         "prefixes": client_mount(),
         "gap": "10 ms",
         "state": FOLDER / "history.sqlite",
@@ -254,8 +270,8 @@ def _wait_for(path: Path) -> None:
 
 def _run(
     apps: Sequence[PartitionApp], starters: Sequence[tuple[str, ...]]
-) -> dict[str, float]:
-    """Run applications at the same time; return the time of each in I/O phases (s)."""
+) -> dict[str, list[PhaseSpan]]:
+    """Run applications at the same time; return the I/O phases of each."""
     zero = time.monotonic() + _START_S
     started: list[subprocess.Popen[str]] = []
     try:
@@ -266,7 +282,7 @@ def _run(
             script.write_text(script_of(app, start_ns, program, _JOBS / app.name))
             started.append(_start([*starter, "sh", str(script)]))
         pairs = zip(apps, started, strict=True)
-        return {app.name: _io_time(app, process) for app, process in pairs}
+        return {app.name: _phases(app, process, zero) for app, process in pairs}
     finally:
         for process in started:
             process.kill()
@@ -285,14 +301,19 @@ def _start(command: Sequence[str]) -> subprocess.Popen[str]:
     )
 
 
-def _io_time(app: PartitionApp, process: subprocess.Popen[str]) -> float:
-    """Wait for an application; return its time from open to close, all phases (s)."""
+def _phases(
+    app: PartitionApp, process: subprocess.Popen[str], zero_s: float
+) -> list[PhaseSpan]:
+    """Wait for an application; return its phases, from open to close.
+
+    Their times count from `zero_s`, of the monotonic clock.
+    """
     output, errors = process.communicate(timeout=TIMEOUT_S)
     if process.returncode != 0:
         reason = errors.strip().rpartition("\n")[2] or "it could not write"
         raise InputError(f"application {app.name} failed: {reason}")
-    times = [int(word) for word in output.split()]
-    return sum(times[1::2]) * 1e-9 - sum(times[::2]) * 1e-9
+    times = [int(word) * 1e-9 - zero_s for word in output.split()]
+    return list(zip(times[::2], times[1::2], strict=True))
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
 from math import inf
 from pathlib import Path
@@ -16,8 +16,15 @@ from matplotlib.figure import Figure
 
 from penstock.bench import BenchSettings, Measurement
 from penstock.bench.moosefs import ClusterSpec, check_requirements, run_module
-from penstock.bench.partition.model import simulated_slowdowns
-from penstock.bench.partition.scenes import PLACEMENTS, STRATEGIES, TARGETS, scenes
+from penstock.bench.partition.model import simulate_scene
+from penstock.bench.partition.scenes import (
+    PLACEMENTS,
+    STRATEGIES,
+    TARGETS,
+    PhaseSpan,
+    scenes,
+    total_s,
+)
 from penstock.errors import UnknownNameError
 from penstock.native.files import program_path, shim_path
 
@@ -44,6 +51,8 @@ class SettingResult:
     setting: str
     live: Mapping[str, float]
     simulated: Mapping[str, float]
+    live_phases_s: Mapping[str, Sequence[PhaseSpan]] = field(default_factory=dict)
+    simulated_phases_s: Mapping[str, Sequence[PhaseSpan]] = field(default_factory=dict)
 
     @property
     def live_mean(self) -> float:
@@ -76,9 +85,21 @@ def measure(settings: BenchSettings) -> Iterator[Measurement]:
             alone = line["alone"]
         else:
             apps, setting = planned[line["scene"]], line["setting"]
-            live = {name: io_s / alone[name] for name, io_s in line["io_s"].items()}
-            simulated = simulated_slowdowns(apps, setting, profile)
-            results.append(SettingResult(line["scene"], setting, live, simulated))
+            phases_s = line["phases_s"]
+            live = {
+                app.name: total_s(phases_s[app.name]) / alone[app.name] for app in apps
+            }
+            simulated = simulate_scene(apps, setting, profile)
+            results.append(
+                SettingResult(
+                    line["scene"],
+                    setting,
+                    live,
+                    simulated.slowdowns,
+                    phases_s,
+                    simulated.phases_s,
+                )
+            )
             yield _without_goal(_difference(results[-1]), settings)
     for measurement in comparisons(results):
         yield _without_goal(measurement, settings)
@@ -174,16 +195,7 @@ def _save(
 ) -> None:
     """Write ``partition.json`` and ``partition.svg``."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [
-        {
-            "scene": result.scene,
-            "setting": result.setting,
-            "live": result.live,
-            "simulated": result.simulated,
-        }
-        for result in results
-    ]
-    document = {"penstock": 1, **facts, "slowdowns": rows}
+    document = {"penstock": 1, **facts, "slowdowns": list(map(asdict, results))}
     data = msgspec.json.format(msgspec.json.encode(document), indent=1)
     (folder / "partition.json").write_bytes(data + b"\n")
     _plot(results).savefig(folder / "partition.svg")

@@ -14,18 +14,31 @@ in I/O phases, divided by that alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
 __all__ = [
+    "CALL_BYTES",
+    "FILES",
     "PLACEMENTS",
     "STRATEGIES",
     "TARGETS",
     "PartitionApp",
+    "PhaseSpan",
     "scenes",
+    "total_s",
 ]
 
+#: Begin and end of an I/O phase (s after the start of the scene).
+PhaseSpan = tuple[float, float]
+
 TARGETS: Final = 4
+#: Files of an application on each of its targets; two: a target is never idle.
+FILES: Final = 2
+#: Size of a write call. What waits for a target takes less than 0.2 s: TCP sends data
+#: again, in vain, if they are not acknowledged for longer than it was used to.
+CALL_BYTES: Final = 1 << 16
 STRATEGIES: Final = ("none", "1a", "1b", "2a", "2b", "3a", "3b", "auto")
 #: Allocations and placements of target allocation. All targets for every application:
 #: the strategy none.
@@ -80,3 +93,8 @@ def _shortened(app: PartitionApp) -> PartitionApp:
     if app.requests < _QUICK:
         return replace(app, size_bytes=app.size_bytes // _QUICK)
     return replace(app, requests=app.requests // _QUICK)
+
+
+def total_s(phases: Iterable[PhaseSpan]) -> float:
+    """Return the length of all phases together (s)."""
+    return sum(end - begin for begin, end in phases)

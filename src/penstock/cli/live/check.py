@@ -15,7 +15,7 @@ from penstock.cli.files import Word
 from penstock.cli.options import add_json_option, write_json
 
 if TYPE_CHECKING:
-    from penstock.live.node.check import CheckReport
+    from penstock.live.node.launch.check import CheckReport
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -33,7 +33,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Examine the program; print the verdict and its reasons."""
-    from penstock.live.node.check import check
+    from penstock.live.node.launch.check import check
 
     report = check(arguments.program)
     if arguments.json:

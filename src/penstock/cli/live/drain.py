@@ -93,7 +93,8 @@ def _line(report: JournalReport) -> str:
     if report.drained_bytes:
         words.append(f"{report.drained_bytes} bytes written")
     if report.pending_bytes:
-        words.append(f"{report.pending_bytes} bytes not in the file yet")
+        where = f" but in its part {report.part}" if report.part else ""
+        words.append(f"{report.pending_bytes} bytes not in the file yet{where}")
     return ", ".join(words) + (f": {report.reason}" if report.reason else "")
 
 
@@ -106,4 +107,5 @@ def _row(report: JournalReport) -> dict[str, Any]:
         "drained_bytes": report.drained_bytes,
         "process": report.process,
         "reason": report.reason,
+        "part": report.part,
     }

@@ -106,7 +106,7 @@ def _table(jobs: list[PastJob], shared: float) -> str:
             (
                 job.job_name,
                 str(job.user),
-                job.policy,
+                ", ".join(job.policy_names),
                 format_instant(job.joined_s),
                 format_time(end_s - job.joined_s),
                 format_volume(job.moved_bytes, shared),

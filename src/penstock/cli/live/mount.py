@@ -369,7 +369,10 @@ def _text(status: MountStatus) -> str:
         f"waited {format_time(moved.held_up_s)}"
         for name, moved in (("read", status.read), ("written", status.write))
     ]
-    lines.append(f"other requests: {sum(status.metadata.values())}")
+    others = f"other requests: {sum(status.metadata.values())}"
+    if status.scheduling is not None:
+        others += f"; {waiting_words(status.waiting_metadata)}"
+    lines.append(others)
     if status.scheduling is not None:
         lines += scheduler_lines(status.scheduling)
     return "\n".join(lines)

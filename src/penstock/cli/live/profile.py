@@ -57,8 +57,8 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Measure, keep the result, and print a table."""
+    from penstock.live.staging.drivers import parsed_targets
     from penstock.live.staging.kept_profiles import keep_profile, kept_profile
-    from penstock.live.staging.partitioner import parsed_targets
     from penstock.live.staging.profile import ProfileTask, measure_profile
     from penstock.live.wire.folder import own_folder
 

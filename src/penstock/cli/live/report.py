@@ -89,6 +89,6 @@ def _line(report: JobReport) -> str:
     return (
         f"I/O: moved {format_volume(job.moved_bytes)} in {operations}, "
         f"lost {format_time(job.lost_s)}, "
-        f"yield {job.progress_yield:.3f}, policy {job.policy}"
+        f"yield {job.progress_yield:.3f}, policy {', '.join(job.policy_names)}"
         + ("" if job.limit is None else f", limit {format_bandwidth(job.limit)}")
     )

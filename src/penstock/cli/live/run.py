@@ -117,8 +117,8 @@ def _priority(text: str) -> float:
 
 def main(arguments: argparse.Namespace) -> int:
     """Execute the program in place of this process."""
-    from penstock.live.node.execute import execute_program, inherited_environment
-    from penstock.live.node.shim import unstaged_environment
+    from penstock.live.node.launch.execute import execute_program, inherited_environment
+    from penstock.live.node.launch.shim import unstaged_environment
 
     command = _command(arguments)
     hints = _hints(arguments)
@@ -176,8 +176,8 @@ def _controlled(
     environment: dict[str, str], arguments: argparse.Namespace, hints: _Hints
 ) -> dict[str, str]:
     """Return the environment in which the program is controlled."""
-    from penstock.live.node.check import refusal
-    from penstock.live.node.run import JobClaims, controlled_environment
+    from penstock.live.node.launch.check import refusal
+    from penstock.live.node.launch.run import JobClaims, controlled_environment
 
     settings = live_settings(arguments)
     claims = JobClaims(
@@ -223,7 +223,7 @@ def _staged(
     environment: dict[str, str], arguments: argparse.Namespace, _hints: _Hints
 ) -> dict[str, str]:
     """Return the environment in which writes are staged, if requested."""
-    from penstock.live.node.shim import staged_environment
+    from penstock.live.node.launch.shim import staged_environment
 
     staging = _staging_options(arguments.stage)
     if staging is None:

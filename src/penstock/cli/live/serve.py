@@ -106,7 +106,7 @@ def _log_ready(settings: Settings) -> None:
 
 def _make_web_token(file: str, user: str) -> int:
     """Write a token of a user to a file, and print it."""
-    from penstock.web.tokens import make_token
+    from penstock.web.identity.tokens import make_token
 
     if not file:
         raise InputError(

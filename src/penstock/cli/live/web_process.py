@@ -13,6 +13,7 @@ import os
 import pwd
 import socket
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from importlib.util import find_spec
@@ -51,6 +52,10 @@ class WebConfig(msgspec.Struct, frozen=True):
     """Folder of the sockets of mounts."""
     archive: str
     """Folder of the archive; "": nothing is archived."""
+    acts: str
+    """File for what operators change on the page."""
+    started_s: float
+    """When the daemon began (s since 1970)."""
     token_file: str
     """File of tokens; "": the kernel says who connects."""
     all_users: bool
@@ -80,7 +85,7 @@ def web_process(
         if find_spec(package) is None:
             raise MissingExtraError(package, "web", where="web")
     from penstock.live.daemon.companion import companion
-    from penstock.web.tokens import TokenFile
+    from penstock.web.identity.tokens import TokenFile
 
     if settings.web_token:
         TokenFile(Path(settings.web_token))
@@ -91,6 +96,8 @@ def web_process(
         str(settings.socket),
         str(settings.home / "mounts"),
         str(settings.archive_folder or ""),
+        str(settings.acts_file),
+        time.time(),
         settings.web_token,
         settings.users == "all",
         proxy,
@@ -203,8 +210,9 @@ async def _serve(config: WebConfig) -> None:
     from functools import partial
 
     from penstock.mount.control import all_statuses
-    from penstock.web.access import KernelAccess, PageAccess, TokenAccess
+    from penstock.web.acts import ActLog
     from penstock.web.app import Dashboard, build_app
+    from penstock.web.identity.access import KernelAccess, PageAccess, TokenAccess
     from penstock.web.link import DaemonLink
     from penstock.web.serving import serve_app
     from penstock.web.watch import Watch
@@ -215,7 +223,9 @@ async def _serve(config: WebConfig) -> None:
     path = Path(config.socket)
     watch = Watch(DaemonLink(path, 1), partial(all_statuses, Path(config.mounts)))
     archive = Path(config.archive) if config.archive else None
-    dashboard = Dashboard(watch, DaemonLink(path, _THREADS), access, archive)
+    link = DaemonLink(path, _THREADS)
+    acts = ActLog(link, path=Path(config.acts), started_s=config.started_s)
+    dashboard = Dashboard(watch, link, access, acts, archive)
     ended = asyncio.Event()
     # The daemon holds the other end; nothing is ever written to it.
     reader = await _standard_input()

@@ -23,10 +23,17 @@ from penstock.cli.options import (
     write_json,
 )
 from penstock.cli.progress import progress_bar
-from penstock.cli.simulation.compare_inputs import inputs_from
-from penstock.cli.simulation.compare_problem import add_problem_options, compare_problem
-from penstock.cli.simulation.compare_table import comparison_text, print_cost
-from penstock.cli.simulation.view_page import check_page_name, open_page, write_view
+from penstock.cli.simulation.comparison.inputs import inputs_from
+from penstock.cli.simulation.comparison.page import (
+    check_page_name,
+    open_page,
+    write_view,
+)
+from penstock.cli.simulation.comparison.problem import (
+    add_problem_options,
+    compare_problem,
+)
+from penstock.cli.simulation.comparison.table import comparison_text, print_cost
 from penstock.errors import InputError
 
 if TYPE_CHECKING:

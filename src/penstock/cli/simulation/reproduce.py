@@ -121,7 +121,7 @@ def _names(named: Sequence[str], known: Iterable[str]) -> list[str]:
 def _measure(names: Sequence[str], folder: Path) -> None:
     """Measure the delta-graphs of these figures, as ``penstock bench delta`` does."""
     from penstock.bench import BenchSettings
-    from penstock.bench.delta import measure
+    from penstock.bench.accuracy.delta import measure
     from penstock.cli.live.bench import FOLDER, print_measurement
     from penstock.experiments.output.provenance import provenance
 

@@ -14,7 +14,11 @@ from typing import Any
 
 from penstock.cli.files import InputFile, OutputFile, check_file
 from penstock.cli.options import natural
-from penstock.cli.simulation.view_page import check_page_name, open_page, write_view
+from penstock.cli.simulation.comparison.page import (
+    check_page_name,
+    open_page,
+    write_view,
+)
 from penstock.errors import InputError
 
 __all__ = ["SUMMARY", "main", "setup_parser"]

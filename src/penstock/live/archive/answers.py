@@ -22,20 +22,25 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from penstock.errors import InputError, PenstockError
 from penstock.live.archive.questions import ArchiveAnswer
 from penstock.live.archive.reader import MOST_RUNS, ArchivedRun, ArchiveReader
-from penstock.live.control.past import CompletedOperation
+from penstock.live.control.past import CompletedOperation, JobRun
 from penstock.live.wire.messages import (
     Delay,
     ExplainJob,
     GetJobReport,
     JobReport,
     ListPastJobs,
+    ListUnderWay,
     PastJob,
     PastJobs,
+    PolicySpan,
     Refused,
     ReportedOperation,
+    RunsUnderWay,
     RunWithOperations,
     TextAnswer,
     UserRequest,
@@ -74,6 +79,9 @@ class ArchiveAnswers:
         The wall clock (s).
     running
         Names of jobs that run: they are suggested, too.
+    under_way
+        Jobs that run, with their present operations, if they have one. The archive
+        knows only what they did up to the last operation that has ended.
     """
 
     def __init__(
@@ -81,10 +89,14 @@ class ArchiveAnswers:
         folder: Path,
         wall: Callable[[], float] = time.time,
         running: Sequence[str] = (),
+        under_way: Sequence[tuple[JobRun, CompletedOperation | None]] = (),
     ) -> None:
         self._reader = ArchiveReader(folder)
         self._wall = wall
         self._running = running
+        self._under_way = {
+            run.job_key: (run, operation) for run, operation in under_way
+        }
 
     def answer(self, message: UserRequest) -> ArchiveAnswer:
         """Return the answer to a request, or the reason why it is refused."""
@@ -93,17 +105,31 @@ class ArchiveAnswers:
         except PenstockError as error:
             return Refused(str(error))
 
-    def _answer(self, message: UserRequest) -> TextAnswer | PastJobs | JobReport:
+    def _answer(
+        self, message: UserRequest
+    ) -> TextAnswer | PastJobs | JobReport | RunsUnderWay:
         user = None if message.trusted else message.user
         request = message.request
         if isinstance(request, ListPastJobs):
             runs = self._reader.runs(user=user, newest=request.limit)
             jobs = [self._past_job(run) for run in runs]
             return PastJobs(jobs, self._last_shared(runs))
+        if isinstance(request, ListUnderWay):
+            return self._runs_under_way()
         if isinstance(request, GetJobReport | ExplainJob):
             report = self._report(request.job_name, user, request.joined_s)
             return report if isinstance(request, GetJobReport) else _in_words(report)
         raise InputError("this request is not about past jobs")
+
+    def _runs_under_way(self) -> RunsUnderWay:
+        return RunsUnderWay(
+            [
+                RunWithOperations(
+                    self._past_job(run), [_reported(operation)] if operation else []
+                )
+                for run, operation in self._under_way.values()
+            ]
+        )
 
     def _last_shared(self, runs: Sequence[ArchivedRun]) -> float | None:
         """Return the bandwidth that was shared in the last operation; None: unknown."""
@@ -164,10 +190,16 @@ class ArchiveAnswers:
                 f"no run of {name!r} began at {format_instant(joined_s)}",
                 remedy="penstock history lists past jobs",
             )
-        runs = self._reader.runs(user=user, job=name, newest=1)
+        runs = self._reader.runs(user=user, job=name, newest=_MOST_NAMES)
         if not runs:
             raise InputError(
                 f"there is no job {name!r}", remedy=self._remedy(name, user)
+            )
+        keys = dict.fromkeys(run.job_key for run in runs)
+        if len(keys) > 1:
+            raise InputError(
+                f"several jobs are called {name!r}",
+                remedy=f"name one by its user: {' or '.join(keys)}",
             )
         return runs[-1]
 
@@ -184,7 +216,11 @@ class ArchiveAnswers:
         near = begins[-1:] or get_close_matches(name, known, n=1)
         return f"did you mean {near[0]}? {listed}" if near else listed
 
-    def _past_job(self, run: ArchivedRun) -> PastJob:
+    def _past_job(self, run: JobRun) -> PastJob:
+        if run.left_s is None and run.job_key in self._under_way:
+            # With what the operation under way has moved and lost.
+            present, _ = self._under_way[run.job_key]
+            run = replace(present, joined_s=run.joined_s)
         return PastJob(
             job_name=run.name,
             user=run.user,
@@ -198,7 +234,17 @@ class ArchiveAnswers:
             progress_yield=run.progress_yield(self._wall()),
             policy=run.policy,
             limit=_finite(run.limit),
+            policies=_policy_spans(run),
         )
+
+
+def _policy_spans(run: JobRun) -> list[PolicySpan]:
+    steps = run.policies or ((run.joined_s, run.policy),)
+    ends_s = [*(begin_s for begin_s, _ in steps[1:]), run.left_s]
+    return [
+        PolicySpan(policy, begin_s, end_s)
+        for (begin_s, policy), end_s in zip(steps, ends_s, strict=True)
+    ]
 
 
 def _note(
@@ -304,7 +350,8 @@ def _in_words(report: JobReport) -> TextAnswer:
     moved = format_volume(job.moved_bytes, next(shared, 0.0))
     sentences = [
         f"{job.job_name} {ended}. It moved {moved} in "
-        f"{counted(report.operation_count, 'operation')} under {job.policy}.",
+        f"{counted(report.operation_count, 'operation')} under "
+        f"{', '.join(job.policy_names)}.",
         f"It lost {format_time(job.lost_s)}"
         + (f" of {format_time(age_s)}" if isfinite(age_s) else "")
         + f" (yield {job.progress_yield:.3f}).",
@@ -321,5 +368,5 @@ def _in_words(report: JobReport) -> TextAnswer:
     ]
     if named:
         sentences.append(f"It waited for {', '.join(named)}.")
-    sentences.append(f"See: penstock report {job.job_name}")
+    sentences.append(f"See: penstock report {job.user}:{job.job_name}")
     return TextAnswer(" ".join(sentences))

@@ -14,6 +14,7 @@ long.
 
 from __future__ import annotations
 
+import calendar
 import os
 import sqlite3
 import sys
@@ -26,6 +27,7 @@ from typing import Any, Final
 
 from penstock.live.archive.tables import (
     DATABASE,
+    OLD_VALUES,
     OPERATION_COLUMNS,
     RUN_COLUMNS,
     give_back_space,
@@ -34,6 +36,7 @@ from penstock.live.archive.tables import (
 
 __all__ = [
     "count_in_parquet",
+    "day_begin_s",
     "day_name",
     "move_closed_days",
     "parquet_files",
@@ -58,6 +61,11 @@ def day_name(instant_s: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(max(instant_s, 0.0)))
 
 
+def day_begin_s(day: str) -> float:
+    """Return the instant at which a UTC day begins, named as in `day_name`."""
+    return float(calendar.timegm(time.strptime(day, "%Y-%m-%d")))
+
+
 def read_parquet(
     path: Path,
     columns: Sequence[str],
@@ -80,9 +88,10 @@ def read_parquet(
         frame = frame.filter(pl.sql_expr(where))
     if latest is not None:
         frame = frame.top_k(latest[1], by=latest[0])
-    # A file of an older version has no limits; 0 stands for none.
     known = frame.collect_schema().names()
-    selected = [pl.col(c) if c in known else pl.lit(0).alias(c) for c in columns]
+    selected = [
+        pl.col(c) if c in known else pl.lit(OLD_VALUES[c]).alias(c) for c in columns
+    ]
     return frame.select(selected).collect().rows()
 
 

@@ -19,13 +19,14 @@ from penstock.live.wire.messages import (
     JobReport,
     PastJobs,
     Refused,
+    RunsUnderWay,
     TextAnswer,
     UserRequest,
 )
 
 __all__ = ["ArchiveAnswer", "ArchiveQueue"]
 
-ArchiveAnswer = Refused | TextAnswer | PastJobs | JobReport
+ArchiveAnswer = Refused | TextAnswer | PastJobs | JobReport | RunsUnderWay
 
 #: Questions of one user that wait or are being answered; operators have no bound.
 _MOST_QUESTIONS: Final = 4

@@ -6,6 +6,7 @@ Instants are seconds since 1970, volumes bytes, rates bytes per second.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,12 +20,14 @@ from typing import Any, Final
 from penstock.errors import InputError
 from penstock.live.archive.parquet import (
     count_in_parquet,
+    day_begin_s,
     day_name,
     parquet_files,
     read_parquet,
 )
 from penstock.live.archive.tables import (
     DATABASE,
+    OLD_VALUES,
     OPERATION_COLUMNS,
     RUN_COLUMNS,
     decode_grants,
@@ -37,6 +40,8 @@ __all__ = ["MOST_RUNS", "ArchiveReader", "ArchivedRun"]
 MOST_RUNS: Final = 50_000
 
 _LOCK_S: Final = 2.0
+#: How long ago the present daemon may have been seen (s).
+_SEEN_S: Final = 30.0
 _MS: Final = 1e3
 _US: Final = 1e6
 #: Column, and how many rows with the largest values there; None: all rows.
@@ -160,6 +165,33 @@ class ArchiveReader:
         _check_number(count, most, "operations")
         return self.operations(runs, since_s=since_s, until_s=until_s)
 
+    def unrecorded(self, since_s: float, until_s: float) -> list[tuple[float, float]]:
+        """Return the times between two instants in which no daemon recorded.
+
+        The present daemon was seen a moment ago, at most `_SEEN_S`. Archives of older
+        versions do not say when a daemon recorded: from their first run on, one did.
+        """
+        with self._database() as database:
+            if database is None:
+                return [(since_s, until_s)]
+            served = _served_ms(database)
+        days = [day for day, _ in parquet_files(self.folder, "runs")]
+        if days and served:
+            # The runs of the first day may have begun long before.
+            served[0] = (min(served[0][0], day_begin_s(days[0]) * _MS), served[0][1])
+        if served:
+            served[-1] = (served[-1][0], served[-1][1] + _SEEN_S * _MS)
+        gaps, known_s = [], since_s
+        for begin_ms, end_ms in served:
+            if begin_ms / _MS > known_s:
+                gaps.append((known_s, min(begin_ms / _MS, until_s)))
+            known_s = max(known_s, end_ms / _MS)
+            if known_s >= until_s:
+                break
+        if known_s < until_s:
+            gaps.append((known_s, until_s))
+        return [(begin_s, end_s) for begin_s, end_s in gaps if begin_s < end_s]
+
     def _operation_rows(
         self,
         runs: Sequence[ArchivedRun],
@@ -203,10 +235,9 @@ class ArchiveReader:
             if columns is None:
                 query = f"SELECT run, count(*) FROM {table} WHERE {where} GROUP BY run"  # noqa: S608 - constants and quoted text
                 return database.execute(query).fetchall()
-            # A file of an older version has no limits; 0 stands for none.
             info = database.execute(f"PRAGMA table_info({table})")
             known = {name for _, name, *_ in info}
-            selected = [name if name in known else "0" for name in columns]
+            selected = [c if c in known else f"{OLD_VALUES[c]!r}" for c in columns]
             query = f"SELECT {', '.join(selected)} FROM {table} WHERE {where}"  # noqa: S608 - constants and quoted text
             if latest is not None:
                 query += f" ORDER BY {latest[0]} DESC LIMIT {latest[1]}"
@@ -233,6 +264,21 @@ class ArchiveReader:
             raise _unreadable(path, error) from None
         finally:
             database.close()
+
+
+def _served_ms(database: sqlite3.Connection) -> list[tuple[float, float]]:
+    """Return begins and ends of the times in which a daemon recorded, in order."""
+    (first_ms,) = database.execute("SELECT min(joined_ms) FROM runs").fetchone()
+    found = database.execute("SELECT name FROM sqlite_schema WHERE name = 'daemons'")
+    rows: list[tuple[float, float]] = []
+    if found.fetchone():
+        query = "SELECT begin_ms, seen_ms FROM daemons ORDER BY begin_ms"
+        rows = database.execute(query).fetchall()
+    if first_ms is None or (rows and rows[0][0] <= first_ms):
+        return rows
+    # Runs of before: an archive of an older version.
+    end_ms = rows[0][0] if rows else inf
+    return [(first_ms, end_ms), *rows]
 
 
 def _parquet_rows(
@@ -302,7 +348,7 @@ def _rate(whole: int) -> float:
 
 def _run(file: str, row: Sequence[Any]) -> ArchivedRun:
     number, job, user, storage, nodes, joined, left, *rest = row
-    lost, moved, cap, policy, limit = rest
+    lost, moved, cap, policy, limit, policies = rest
     return ArchivedRun(
         file=file,
         number=number,
@@ -317,6 +363,7 @@ def _run(file: str, row: Sequence[Any]) -> ArchivedRun:
         cap=_rate(cap),
         policy=policy,
         limit=_rate(limit),
+        policies=tuple((ms / _MS, name) for ms, name in json.loads(policies or "[]")),
     )
 
 

@@ -15,6 +15,7 @@ beside which the recorder goes on.
 from __future__ import annotations
 
 import fcntl
+import json
 import logging
 import sqlite3
 import subprocess
@@ -56,6 +57,7 @@ _ADD_OPERATION: Final = (
     f"INSERT INTO operations ({', '.join(OPERATION_COLUMNS)}) "  # noqa: S608
     f"VALUES ({', '.join('?' * len(OPERATION_COLUMNS))})"
 )
+_PUT_DAEMON: Final = "INSERT OR REPLACE INTO daemons (begin_ms, seen_ms) VALUES (?, ?)"
 #: Two maxima, because the maximum of a union would read all rows.
 _LARGEST_NUMBER: Final = (
     "SELECT max(coalesce((SELECT max(run) FROM runs), 0), "
@@ -82,6 +84,7 @@ class ArchiveRecorder:
         self.folder = folder
         self._retention = retention
         self._now, self._wall = now, wall
+        self._begun_ms = round(wall() * _MS)
         self._database: sqlite3.Connection | None = None
         self._problem = ""
         self._cleaned_s = -_CLEAN_S
@@ -102,6 +105,16 @@ class ArchiveRecorder:
         # If this failed, the file is opened again, which ends runs without a number.
         for run in runs:
             self._numbers.pop((run.job_key, run.joined_s), None)
+
+    def note_alive(self) -> None:
+        """Note that a daemon records here now, unless there is no archive yet."""
+        if self.folder.exists():
+            self._try(self._note_alive)
+
+    def _note_alive(self, database: sqlite3.Connection) -> None:
+        with database:
+            seen_ms = round(self._wall() * _MS)
+            database.execute(_PUT_DAEMON, (self._begun_ms, seen_ms))
 
     def close_days(self) -> None:
         """Start the process that moves days that are over to Parquet files.
@@ -178,6 +191,7 @@ class ArchiveRecorder:
                     for run, operation in operations
                 ),
             )
+        self._note_alive(database)
         if self._now() - self._cleaned_s >= _CLEAN_S:
             self._cleaned_s = self._now()
             self._oldest_s = clean(database, self._retention, self._wall())
@@ -203,6 +217,9 @@ class ArchiveRecorder:
             None if run.left_s is None else instant(run.left_s),
             *(round(run.lost_s * _US), round(run.moved_bytes)),
             *(whole_rate(run.cap), run.policy, whole_rate(run.limit)),
+            json.dumps([(instant(at_s), name) for at_s, name in run.policies])
+            if len(run.policies) > 1
+            else "",
         )
 
     def _operation_row(

@@ -47,6 +47,7 @@ def clean(database: sqlite3.Connection, kept: Retention, wall_s: float) -> float
                 (_DELETED,),
             )
         database.execute("DELETE FROM runs WHERE left_ms < ?", (oldest_ms,))
+        database.execute("DELETE FROM daemons WHERE seen_ms < ?", (oldest_ms,))
     give_back_space(database)
     return oldest_s
 

@@ -7,6 +7,8 @@ table ``operations`` one row for each of its operations. Instants are millisecon
 less space than floating-point numbers: an operation takes about 80 bytes.
 
 ``grants`` is a sequence of pairs (16-bit part of the duration, 32-bit float rate).
+``policies`` is empty if a run saw one policy, else a JSON list of pairs: instant and
+policy from then on.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from penstock.errors import InputError
 __all__ = [
     "DATABASE",
     "LOCK",
+    "OLD_VALUES",
     "OPERATION_COLUMNS",
     "RUN_COLUMNS",
     "decode_grants",
@@ -37,16 +40,19 @@ __all__ = [
 DATABASE: Final = "archive.sqlite"
 #: The file that a recorder locks.
 LOCK: Final = "archive.lock"
-VERSION: Final = 3
+VERSION: Final = 4
 #: Version -> what makes it the next version.
 _CHANGES: Final = {
     1: "ALTER TABLE runs DROP COLUMN released_ms",
     2: "ALTER TABLE runs ADD COLUMN limit_rate INTEGER NOT NULL DEFAULT 0",
+    3: "ALTER TABLE runs ADD COLUMN policies TEXT NOT NULL DEFAULT ''",
 }
 RUN_COLUMNS: Final = (
     *("run", "job", "user", "storage", "nodes", "joined_ms", "left_ms"),
-    *("lost_us", "moved_bytes", "cap", "policy", "limit_rate"),
+    *("lost_us", "moved_bytes", "cap", "policy", "limit_rate", "policies"),
 )
+#: Column that files of older versions do not have -> its value there.
+OLD_VALUES: Final[dict[str, int | str]] = {"limit_rate": 0, "policies": ""}
 OPERATION_COLUMNS: Final = (
     *("run", "begin_ms", "length_us", "moved_bytes", "held_up_us", "lost_us"),
     *("capacity", "policy", "grants"),
@@ -56,7 +62,8 @@ _SCHEMA: Final = (
     "user INTEGER NOT NULL, storage TEXT NOT NULL, nodes INTEGER NOT NULL, "
     "joined_ms INTEGER NOT NULL, left_ms INTEGER, lost_us INTEGER NOT NULL, "
     "moved_bytes INTEGER NOT NULL, cap INTEGER NOT NULL, policy TEXT NOT NULL, "
-    "limit_rate INTEGER NOT NULL DEFAULT 0) STRICT",
+    "limit_rate INTEGER NOT NULL DEFAULT 0, "
+    "policies TEXT NOT NULL DEFAULT '') STRICT",
     "CREATE TABLE IF NOT EXISTS operations (run INTEGER NOT NULL, "
     "begin_ms INTEGER NOT NULL, length_us INTEGER NOT NULL, "
     "moved_bytes INTEGER NOT NULL, held_up_us INTEGER NOT NULL, "
@@ -68,6 +75,9 @@ _SCHEMA: Final = (
     # Against which ages count (`penstock.live.archive.retention`).
     "CREATE TABLE IF NOT EXISTS clock (id INTEGER PRIMARY KEY, "
     "now_ms INTEGER NOT NULL) STRICT",
+    # When a daemon recorded here: from its begin to the last time that it was seen.
+    "CREATE TABLE IF NOT EXISTS daemons (begin_ms INTEGER PRIMARY KEY, "
+    "seen_ms INTEGER NOT NULL) STRICT",
     "CREATE INDEX IF NOT EXISTS operations_of_run ON operations (run)",
     "CREATE INDEX IF NOT EXISTS runs_of_job ON runs (job)",
 )

@@ -19,13 +19,13 @@ from math import inf, isfinite
 from typing import TYPE_CHECKING, Final
 
 from penstock.errors import InputError, PenstockError
-from penstock.live.control.bandwidth import BandwidthEstimator, Reason
-from penstock.live.control.controller import Controller
-from penstock.live.control.jobs import JobHistory
+from penstock.live.control.activity.phases import PastOperation
+from penstock.live.control.activity.usage import Kind
+from penstock.live.control.histories import history_key, past_of
 from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.output import CoordinatorOutput
-from penstock.live.control.past import DRY_RUN
-from penstock.live.control.phases import PastOperation, PhaseDetector
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.control.records import (
     AgentRecord,
     JobRecord,
@@ -34,10 +34,9 @@ from penstock.live.control.records import (
 )
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
 from penstock.live.control.status import StatusView, find_job
-from penstock.live.control.storage import SharedStorage, start_rate
-from penstock.live.control.storages import Storages
-from penstock.live.control.usage import Kind
-from penstock.live.control.volumes import VolumePredictor
+from penstock.live.control.storage.bandwidth import BandwidthEstimator, Reason
+from penstock.live.control.storage.shared_storage import SharedStorage, start_rate
+from penstock.live.control.storage.storages import Storages
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -52,6 +51,7 @@ from penstock.live.wire.messages import (
     JobJoined,
     JobLeft,
     ListPastJobs,
+    ListUnderWay,
     Partition,
     Refused,
     RequestHello,
@@ -116,6 +116,8 @@ class Coordinator:
         self.priorities: Mapping[str, float] = {}
         #: Gives jobs storage targets when they join; None: the strategy may do so.
         self.placer: JobPlacer | None = None
+        #: Returns the limit that a job key had before a restart; inf: none.
+        self.kept_limit: Callable[[str], float] = lambda _: inf
         #: Job key -> why its folder is not on its storage targets.
         self.unmoved: Mapping[str, str] = {}
         self._jobs: dict[str, JobRecord] = {}
@@ -163,8 +165,8 @@ class Coordinator:
         job = self._jobs.get(message.job_key)
         if job is None:
             job = self._register(agent, message, now)
-        elif message.volume_bytes:
-            job.predictor.hint_bytes = message.volume_bytes
+        else:
+            self._update_facts(job, message, now)
         job.claimed_nodes = message.nodes or job.claimed_nodes
         if agent not in job.counters:
             job.counters[agent] = JobCounters(
@@ -177,20 +179,31 @@ class Coordinator:
         self._update_nodes(job, now)
         self._stale.add(job.key)
 
-    def _storage_name(self, agent: str, name: str) -> str:
-        """Return the name of a storage as it is known to all agents.
+    def _update_facts(self, job: JobRecord, message: JobJoined, now: float) -> None:
+        """Take what another node knows of a job."""
+        if message.volume_bytes:
+            job.predictor.hint_bytes = message.volume_bytes
+        if message.history_name and not job.history_name:
+            # The batch system tells the name on one node, which may be the last.
+            job.history_name = message.history_name
+            if not job.predictor.past_bytes:
+                self._learn(job, past_of(message, self._recall, now))
 
-        The name of one that is local to the agent's node begins with a colon. All jobs
-        share one storage, "", if the folders are given.
-        """
+    def _learn(self, job: JobRecord, history: JobHistory | None) -> None:
+        for volume_bytes in history.past_bytes if history else ():
+            self._operations.learn(job, volume_bytes)
+
+    def _storage_name(self, agent: str, name: str) -> str:
+        """Return the name of a storage for all agents; "": all jobs share one."""
         if self.agent_config.prefixes:
             return ""
+        # One that is local to the agent's node begins with a colon.
         return f"{agent}{name}" if name.startswith(":") else name
 
     def _register(self, agent: str, message: JobJoined, now: float) -> JobRecord:
         storage_name = self._storage_name(agent, message.storage)
         storage = self._storages.get(storage_name)
-        history = self._recall(message.job_key)
+        history = past_of(message, self._recall, now)
         storage.controller.register(
             message.job_key,
             now,
@@ -200,26 +213,19 @@ class Coordinator:
             history=history,
         )
         storage.join()
-        job = JobRecord(
-            message.job_key,
-            message.user,
-            message.nodes,
-            storage,
-            PhaseDetector(self.agent_config.gap_s),
-            VolumePredictor(message.volume_bytes),
-            draw_since_s=now,
-            joined_s=now,
-            storage_name=storage_name,
-            has_history=history is not None,
-            priority=message.priority or self.priorities.get(message.qos, 0.0),
-            hint_work_s=message.work_s,
-            most_processes=history.processes if history else 0,
-            lost_before_s=history.shown_lost_s if history else 0.0,
-        )
+        job = JobRecord.of(message, storage, history, self.agent_config.gap_s, now)
+        job.storage_name = storage_name
+        job.priority = job.priority or self.priorities.get(message.qos, 0.0)
+        job.policies.add(now, self._policy_label)
         self._jobs[job.key] = job
-        for volume_bytes in history.past_bytes if history else ():
-            self._operations.learn(job, volume_bytes)
-        if self.placer is not None and (targets := self.placer.join(job)):
+        self._learn(job, history)
+        limit = self.kept_limit(job.key)
+        if limit < inf:
+            text = self._set_limit(job, limit, now)
+            self._output.changes.append(f"as before the restart: {text}")
+        if self._stager is not None and message.targets:
+            self._stager.restore(job.key, message.targets)
+        if self.placer and (targets := self.placer.join(job, message.targets)):
             self._output.retargeted[job.key] = targets
         return job
 
@@ -227,13 +233,7 @@ class Coordinator:
         job = self._jobs.get(job_key)
         if job is None or agent not in job.counters:
             return
-        counters = job.counters.pop(agent)
-        job.unread_agents.discard(agent)
-        job.moved_elsewhere_bytes += counters.moved_bytes
-        job.held_up_elsewhere_s += counters.held_up_s
-        job.forget_sent(agent)
-        job.phases.drop_node(agent)
-        job.busy_agents = job.phases.busy_nodes()
+        job.drop_agent(agent)
         self._agents[agent].job_keys.discard(job_key)
         self._stale.add(job_key)
         if job.counters:
@@ -241,7 +241,10 @@ class Coordinator:
             return
         if job.controlled.is_active:
             self._operations.end(job, now)
-        self._output.left[job_key] = job.history(now)
+        history = self._output.left[job_key] = job.history(now)
+        self._output.retargeted.pop(job_key, None)
+        if job.history_name and history.is_of_use:
+            self._output.learnt[history_key(job.user, job.history_name)] = history
         if job.has_operated:
             self._output.left_runs.append(job.run(now, left=True))
         job.storage.leave(job_key, now)
@@ -286,8 +289,6 @@ class Coordinator:
         self._stale.clear()
         output, self._output = self._output, CoordinatorOutput()
         output.ended, output.completed = self._operations.take_ended()
-        if self.agent_config.mode == DRY_RUN:
-            output.mark_dry_run()
         output.wake = wake
         return output
 
@@ -439,7 +440,7 @@ class Coordinator:
         if isinstance(request, ExplainJob):
             job = find_job(self._jobs.values(), request.job_name, message)
             return TextAnswer(self._view(reader, now).explanation(job))
-        if isinstance(request, ListPastJobs | GetJobReport):
+        if isinstance(request, ListPastJobs | ListUnderWay | GetJobReport):
             raise InputError("only the archive knows past jobs")
         if isinstance(request, HintVolume):
             job = find_job(self._jobs.values(), request.job_name, message)
@@ -459,6 +460,8 @@ class Coordinator:
             text = self._set_limit(job, request.limit, now)
         else:
             text = self._change(request, now)
+            for job in self._jobs.values():
+                job.policies.add(now, self._policy_label)
         self._output.changes.append(f"user {message.user}: {text}")
         return TextAnswer(text)
 
@@ -468,13 +471,10 @@ class Coordinator:
 
     def has_job(self, name: str, message: UserRequest) -> bool:
         """Return True if a job of this name or key is here, which the user may see."""
-        return any(name in (job.key, job.name) for job in self._seen_by(message))
+        return any(name in (job.key, job.name) for job in self.seen_by(message))
 
-    def job_names(self, message: UserRequest) -> list[str]:
-        """Return the names of the jobs that are here and that the user may see."""
-        return [job.name for job in self._seen_by(message)]
-
-    def _seen_by(self, message: UserRequest) -> list[JobRecord]:
+    def seen_by(self, message: UserRequest) -> list[JobRecord]:
+        """Return the jobs that are here and that the user may see."""
         jobs = self._jobs.values()
         return [job for job in jobs if message.trusted or job.user == message.user]
 
@@ -560,6 +560,17 @@ class Coordinator:
             throttled=throttled_users(self._agents, reader),
         )
 
+    @property
+    def _policy_label(self) -> str:
+        """The policy in use, or the mode if control is off or in a dry run."""
+        mode = self.agent_config.mode
+        return self.controller.policy if mode == "control" else mode
+
+    def limits(self) -> dict[str, float]:
+        """Return the limits that operators have set, by job key, to be saved."""
+        all_limits = {key: job.controlled.limit for key, job in self._jobs.items()}
+        return {key: limit for key, limit in all_limits.items() if limit < inf}
+
     def histories(self, now: float) -> dict[str, JobHistory]:
         """Return the history of every job, by key, to be saved."""
         return {key: job.history(now) for key, job in self._jobs.items()}
@@ -576,8 +587,6 @@ class Coordinator:
                 self._operations.end(job, now)
         _, output.completed = self._operations.take_ended()
         output.left_runs = [job.run(now, left=True) for job in jobs]
-        if self.agent_config.mode == DRY_RUN:
-            output.mark_dry_run()
         return output
 
     def suggest(self, agent: str, storage: str, bandwidth: float) -> None:

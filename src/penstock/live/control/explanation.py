@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Final
 
-from penstock.live.control.jobs import ControlledJob
+from penstock.live.control.rates.jobs import ControlledJob
 from penstock.units import format_bandwidth, format_time, format_volume
 
 __all__ = ["Circumstances", "explain"]
@@ -76,8 +76,8 @@ def explain(
     if isfinite(job.limit):
         sentences.append(
             f"An operator has limited it to {format_bandwidth(job.limit, like)} "
-            f"(remove the limit with: penstock ctl limit {name} none). What the limit "
-            "takes does not count as lost time."
+            f"(remove the limit with: penstock ctl limit {job.key} none). What the "
+            "limit takes does not count as lost time."
         )
     sentences.append(_loss(job, now, circumstances))
     return " ".join(sentences)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from penstock.live.control.activity.phases import PastOperation
+from penstock.live.control.activity.volumes import OperationLengths
 from penstock.live.control.past import CompletedOperation, JobRun
-from penstock.live.control.phases import PastOperation
 from penstock.live.control.records import JobRecord
-from penstock.live.control.volumes import OperationLengths
 
 __all__ = ["LOOK_S", "OperationTracker"]
 
@@ -114,7 +114,8 @@ class OperationTracker:
         # A user whose reports were false is not believed to be inside a large call.
         is_doubted = held_up or controller.is_doubted(job.key, now)
         in_large_call = not is_doubted and job.is_in_large_call(now)
-        needs_all = job.storage.needs_all(job.key) or in_large_call
+        # A job that joins parts uses its grant, and gets no further meanwhile.
+        needs_all = job.storage.needs_all(job.key) or in_large_call or job.is_joining
         controller.set_needs_all(job.key, needs_all=needs_all)
         controller.progress(
             job.key,

@@ -6,10 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import inf
 
-from msgspec.structs import replace
-
-from penstock.live.control.jobs import JobHistory
-from penstock.live.control.past import DRY_RUN, CompletedOperation, JobRun
+from penstock.live.control.past import CompletedOperation, JobRun
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.wire.messages import ToAgent
 
 __all__ = ["CoordinatorOutput"]
@@ -25,6 +23,8 @@ class CoordinatorOutput:
     """When to call `decide` again if nothing happens (s)."""
     left: dict[str, JobHistory] = field(default_factory=dict)
     """Job key -> history, for jobs that have left."""
+    learnt: dict[str, JobHistory] = field(default_factory=dict)
+    """History key -> history, for those of them that the batch system has named."""
     left_runs: list[JobRun] = field(default_factory=list)
     """Jobs that have left and had an operation, to be archived."""
     completed: list[tuple[JobRun, CompletedOperation]] = field(default_factory=list)
@@ -35,11 +35,3 @@ class CoordinatorOutput:
     """Job key -> storage targets, for jobs whose new files go to other targets."""
     changes: list[str] = field(default_factory=list)
     """What operators have changed, for the log."""
-
-    def mark_dry_run(self) -> None:
-        """Archive that no policy held up the jobs."""
-        self.left_runs = [replace(run, policy=DRY_RUN) for run in self.left_runs]
-        self.completed = [
-            (replace(run, policy=DRY_RUN), operation._replace(policy=DRY_RUN))
-            for run, operation in self.completed
-        ]

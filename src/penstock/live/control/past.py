@@ -12,13 +12,27 @@ from math import inf
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-__all__ = ["DRY_RUN", "MOST_GRANTS", "CompletedOperation", "GrantTrace", "JobRun"]
+__all__ = [
+    "DRY_RUN",
+    "MOST_GRANTS",
+    "OFF",
+    "CompletedOperation",
+    "GrantTrace",
+    "JobRun",
+    "PolicyTrace",
+    "on_other_clock",
+]
 
 #: Archived instead of a policy if nobody was held up: what storage did by itself.
 DRY_RUN: Final = "dry-run"
+#: Archived instead of a policy for the time in which control was off.
+OFF: Final = "off"
+#: Changes of the policy that are kept of one run, the last ones.
+_MOST_POLICIES: Final = 20
 #: Grants that are kept of one operation.
-MOST_GRANTS: Final = 4
+MOST_GRANTS: Final = 8
 
 
 class JobRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +55,8 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     """Most that it could draw; infinite if it had no limit."""
     policy: str
     """Policy in use at the end; `DRY_RUN` in a dry run."""
+    policies: tuple[tuple[float, str], ...] = ()
+    """Instants, and the policy in use from then on; (): only `policy` is known."""
     limit: float = inf
     """Lowest limit that an operator set; infinite: none. Time that this limit costs
     does not count as lost."""
@@ -71,6 +87,50 @@ class CompletedOperation(NamedTuple):
     policy: str
     grants: tuple[tuple[float, float], ...]
     """Instants and rates: the job might draw this rate from this instant on."""
+
+
+def on_other_clock(
+    run: JobRun, operation: CompletedOperation | None, offset_s: float
+) -> tuple[JobRun, CompletedOperation | None]:
+    """Return a run and an operation with all instants later by `offset_s`."""
+    moved = replace(
+        run,
+        joined_s=run.joined_s + offset_s,
+        left_s=None if run.left_s is None else run.left_s + offset_s,
+        policies=tuple((at_s + offset_s, name) for at_s, name in run.policies),
+    )
+    if operation is None:
+        return moved, None
+    return moved, operation._replace(
+        begin_s=operation.begin_s + offset_s,
+        end_s=operation.end_s + offset_s,
+        grants=tuple((at_s + offset_s, rate) for at_s, rate in operation.grants),
+    )
+
+
+@dataclass(slots=True)
+class PolicyTrace:
+    """The policies that a run has seen, at most `_MOST_POLICIES` of them."""
+
+    steps: list[tuple[float, str]] = field(default_factory=list)
+    """Instants and policies."""
+
+    def add(self, now: float, policy: str) -> None:
+        """Record that `policy` is in use from now on; it may be `DRY_RUN` or `OFF`."""
+        if self.steps and self.steps[-1][1] == policy:
+            return
+        if self.steps and self.steps[-1][0] == now:
+            self.steps.pop()
+            self.add(now, policy)
+            return
+        self.steps.append((now, policy))
+        del self.steps[:-_MOST_POLICIES]
+
+    @property
+    def last(self) -> str:
+        """The policy in use, or the one before control was switched off."""
+        named = [policy for _, policy in self.steps if policy != OFF]
+        return named[-1] if named else OFF
 
 
 @dataclass(slots=True)

@@ -19,8 +19,9 @@ from fnmatch import fnmatchcase
 from statistics import median
 
 from penstock.errors import PenstockError
-from penstock.live.control.jobs import JobHistory
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.control.records import JobRecord
+from penstock.live.control.stager import numbers_of
 from penstock.model.application import Application
 from penstock.placement.online import OnlinePlacement
 
@@ -95,10 +96,12 @@ class JobPlacer:
         #: The last pattern matches every job.
         self._profiles = (*classes, ("*", tuple(profile)))
 
-    def join(self, job: JobRecord) -> tuple[int, ...]:
+    def join(self, job: JobRecord, kept: Sequence[str] = ()) -> tuple[int, ...]:
         """Return the targets of a job that joins, and explain them in its record.
 
-        If an algorithm fails, the record says so, and there are no targets.
+        A job that an earlier controller has given targets, `kept`, keeps them if all of
+        them are still there. If an algorithm fails, the record says so, and there are
+        no targets.
         """
         if self._user not in (None, job.user):
             job.placement = (
@@ -107,7 +110,9 @@ class JobPlacer:
             )
             return ()
         profile = self._profile_of(job.name)
-        targets, job.placement = self._arrive(lambda: application_of(job, profile))
+        targets, job.placement = self._arrive(
+            lambda: application_of(job, profile), numbers_of(kept, self._names)
+        )
         return targets
 
     def join_folder(
@@ -132,11 +137,11 @@ class JobPlacer:
         return next(each for pattern, each in profiles if fnmatchcase(name, pattern))
 
     def _arrive(
-        self, describe: Callable[[], Application]
+        self, describe: Callable[[], Application], kept: Sequence[int] = ()
     ) -> tuple[tuple[int, ...], str]:
         """Return targets, and a sentence about them for the user."""
         try:
-            placed = self._placement.arrive(describe())
+            placed = self._placement.arrive(describe(), kept)
         except PenstockError as error:
             return (), f"It was given no storage targets: {error}."
         shown = ", ".join(self._names[number] for number in placed.targets)

@@ -14,16 +14,27 @@ from typing import Final
 
 import msgspec
 
-from penstock.live.control.jobs import ControlledJob, JobHistory
-from penstock.live.control.loss_spans import LossSpans
-from penstock.live.control.past import CompletedOperation, GrantTrace, JobRun
-from penstock.live.control.phases import PastOperation, PhaseDetector
-from penstock.live.control.requests import RequestCounts, RequestMeter
+from penstock.live.control.activity.loss_spans import LossSpans
+from penstock.live.control.activity.phases import PastOperation, PhaseDetector
+from penstock.live.control.activity.requests import RequestCounts, RequestMeter
+from penstock.live.control.activity.usage import Usage
+from penstock.live.control.activity.volumes import VolumePredictor
+from penstock.live.control.past import (
+    CompletedOperation,
+    GrantTrace,
+    JobRun,
+    PolicyTrace,
+)
+from penstock.live.control.rates.jobs import ControlledJob, JobHistory
 from penstock.live.control.stager import NO_ORDER
-from penstock.live.control.storage import SharedStorage
-from penstock.live.control.usage import Usage
-from penstock.live.control.volumes import VolumePredictor
-from penstock.live.wire.messages import Grants, JobCounters, Partition, ThrottledUser
+from penstock.live.control.storage.shared_storage import SharedStorage
+from penstock.live.wire.messages import (
+    Grants,
+    JobCounters,
+    JobJoined,
+    Partition,
+    ThrottledUser,
+)
 from penstock.staging import ApplicationStatus, StagingOrder
 
 __all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers", "throttled_users"]
@@ -82,6 +93,8 @@ class JobRecord:
     """True from the moment when it has more than one node until it ends."""
     sent_partitions: dict[str, Partition] = field(default_factory=dict)
     """Agent -> partition last sent to it."""
+    is_joining: bool = False
+    """True if the last report shows that parts are being joined."""
     busy_agents: list[str] = field(default_factory=list)
     """Agents on whose nodes the operation goes on."""
     unread_agents: set[str] = field(default_factory=set)
@@ -94,6 +107,8 @@ class JobRecord:
     """`held_up_s` of nodes that the job has left."""
     has_history: bool = False
     """True if it ran before, under the same name: its age counts from then."""
+    history_name: str = ""
+    """Name by which the batch system knows jobs like it; "": its own name."""
     volume_hinted: bool = False
     """True if the volume of the present operation was announced before it began."""
     certain_bytes: float = 0.0
@@ -106,6 +121,8 @@ class JobRecord:
     """The last operations completed."""
     trace: GrantTrace = field(default_factory=GrantTrace)
     """Grants of the present operation."""
+    policies: PolicyTrace = field(default_factory=PolicyTrace)
+    """The policies that it has seen."""
     lost_before_s: float = 0.0
     """Time that it had lost when it was registered, in earlier runs."""
     lost_here_s: float = 0.0
@@ -137,6 +154,36 @@ class JobRecord:
     moved_s: float = -inf
     """When the operation began, or the last report that showed new bytes."""
     _seen_bytes: float = 0.0
+
+    @classmethod
+    def of(
+        cls,
+        message: JobJoined,
+        storage: SharedStorage,
+        history: JobHistory | None,
+        gap_s: float,
+        now: float,
+    ) -> JobRecord:
+        """Return the record of a job that joins now and goes on with its history."""
+        return cls(
+            message.job_key,
+            message.user,
+            message.nodes,
+            storage,
+            PhaseDetector(gap_s),
+            VolumePredictor(message.volume_bytes),
+            draw_since_s=now,
+            joined_s=now,
+            has_history=history is not None and history.release_s < now,
+            history_name=message.history_name,
+            priority=message.priority,
+            hint_work_s=message.work_s,
+            most_processes=history.processes if history else 0,
+            lost_before_s=history.shown_lost_s if history else 0.0,
+            requests=RequestMeter(history.round_bytes, history.pause_s)
+            if history
+            else RequestMeter(),
+        )
 
     @property
     def name(self) -> str:
@@ -171,6 +218,16 @@ class JobRecord:
         return self.moved_elsewhere_bytes + here
 
     @property
+    def redirected_bytes(self) -> float:
+        """Volume on its nodes that went to parts on other targets."""
+        return sum(counters.redirected_bytes for counters in self.counters.values())
+
+    @property
+    def joined_bytes(self) -> float:
+        """Volume copied from parts into files on its nodes, besides `moved_bytes`."""
+        return sum(counters.joined_bytes for counters in self.counters.values())
+
+    @property
     def held_up_s(self) -> float:
         """Time that its calls were held up, added over callers."""
         here = sum(counters.held_up_s for counters in self.counters.values())
@@ -197,12 +254,26 @@ class JobRecord:
         The first ones are the zero point: after a restart of the controller, they hold
         what the job did before.
         """
+        is_first = agent in self.unread_agents
+        before = self.counters.get(agent, counters)
+        self.is_joining = not is_first and counters.joined_bytes > before.joined_bytes
         self.counters[agent] = counters
-        if agent in self.unread_agents:
+        if is_first:
             self.unread_agents.remove(agent)
             self.moved_before_bytes += counters.moved_bytes
-            self._draw_base_bytes += counters.moved_bytes
-            self._seen_bytes += counters.moved_bytes
+            transferred_bytes = counters.moved_bytes + counters.joined_bytes
+            self._draw_base_bytes += transferred_bytes
+            self._seen_bytes += transferred_bytes
+
+    def drop_agent(self, agent: str) -> None:
+        """Forget an agent whose node the job has left; what it did there counts."""
+        counters = self.counters.pop(agent)
+        self.unread_agents.discard(agent)
+        self.moved_elsewhere_bytes += counters.moved_bytes
+        self.held_up_elsewhere_s += counters.held_up_s
+        self.forget_sent(agent)
+        self.phases.drop_node(agent)
+        self.busy_agents = self.phases.busy_nodes()
 
     def add_unsent(self, agent: str, rate: float, grants: dict[str, Grants]) -> None:
         """Add to the grants of an agent what has changed since the last ones."""
@@ -261,14 +332,16 @@ class JobRecord:
     @property
     def usage(self) -> Usage:
         """What it has done on its present nodes so far."""
-        counters = self.counters.values()
-        return Usage(
-            sum(each.read_bytes for each in counters),
-            sum(each.written_bytes for each in counters),
-            sum(each.read_busy_s + each.written_busy_s for each in counters),
-            sum(each.held_up_s + each.would_hold_up_s for each in counters),
-            any(each.quiet_s == 0.0 for each in counters),
-        )
+        # One pass, because every report asks for this.
+        read_bytes = written_bytes = busy_s = held_up_s = 0.0
+        in_call = False
+        for each in self.counters.values():
+            read_bytes += each.read_bytes
+            written_bytes += each.written_bytes
+            busy_s += each.read_busy_s + each.written_busy_s
+            held_up_s += each.held_up_s + each.would_hold_up_s
+            in_call = in_call or each.quiet_s == 0.0
+        return Usage(read_bytes, written_bytes, busy_s, held_up_s, in_call)
 
     @property
     def application(self) -> ApplicationStatus:
@@ -284,11 +357,10 @@ class JobRecord:
             is_blocked=self.is_waiting,
             mean_request_bytes=self.requests.round_bytes,
             mean_pause_s=self.requests.pause_s,
-            dedicated_bytes_per_s=self.controlled.cap,
+            # Not its cap, which is close to nothing while it may not drain.
+            dedicated_bytes_per_s=self.full_rate,
             written_bytes=self.phase_written_bytes,
-            # Redirected data is written twice, which forecasts do not know: those with
-            # files that stay are closer to what is measured.
-            redirects=False,
+            joins=True,
             next_phase_s=self.next_phase_s,
             work_s=self.usual_work_s,
         )
@@ -336,6 +408,10 @@ class JobRecord:
                 each.read_busy_s + each.written_busy_s + each.held_up_s
                 for each in counters
             ),
+            # The nodes pause together, or the job does not pause.
+            max((each.pauses for each in counters), default=0),
+            max((each.paused_s for each in counters), default=0.0),
+            self.joined_bytes,
         )
 
     def measure_requests(self, ended: PastOperation) -> None:
@@ -421,7 +497,6 @@ class JobRecord:
 
     def run(self, now: float, *, left: bool = False) -> JobRun:
         """Return what it has done by now, to be archived."""
-        controlled, controller = self.controlled, self.storage.controller
         return JobRun(
             job_key=self.key,
             user=self.user,
@@ -431,8 +506,9 @@ class JobRecord:
             left_s=now if left else None,
             lost_s=self._lost_since_joining_s(now),
             moved_bytes=self.moved_bytes - self.moved_before_bytes,
-            cap=controlled.bandwidth,
-            policy=controller.policy,
+            cap=self.controlled.bandwidth,
+            policy=self.policies.last,
+            policies=tuple(self.policies.steps),
             limit=self.lowest_limit,
         )
 
@@ -444,9 +520,16 @@ class JobRecord:
             held_up_s=self._operation_held_up_s,
             lost_s=self._operation_lost_s(now),
             capacity=inf if bandwidth is None else bandwidth,
-            policy=self.storage.controller.policy,
+            policy=self.policies.last,
             grants=tuple(self.trace.steps),
         )
+
+    def under_way(self, now: float) -> tuple[JobRun, CompletedOperation | None]:
+        """Return what it has done by now, and its operation as if it ended now."""
+        if not self.controlled.is_active:
+            return self.run(now), None
+        present = PastOperation(self.phases.began_s, now, self.phases.moved_bytes)
+        return self.run(now), self.completed(present, now)
 
     def history(self, now: float) -> JobHistory:
         """Return what it has done by now, to be saved."""
@@ -455,6 +538,8 @@ class JobRecord:
             past_bytes=tuple(self.predictor.past_bytes),
             shown_lost_s=self.lost_s(now),
             processes=self.most_processes,
+            round_bytes=self.requests.round_bytes,
+            pause_s=self.requests.pause_s,
         )
 
     def is_in_large_call(self, now: float) -> bool:
@@ -469,13 +554,15 @@ class JobRecord:
     def measure_draw(self, now: float) -> None:
         """Update `draw` after a report, if the interval of measurement is over."""
         self.read_s = now
-        moved_bytes = self.moved_bytes
-        if moved_bytes != self._seen_bytes:
-            self._seen_bytes, self.moved_s = moved_bytes, now
+        transferred_bytes = self.moved_bytes + self.joined_bytes
+        if transferred_bytes != self._seen_bytes:
+            self._seen_bytes, self.moved_s = transferred_bytes, now
         elapsed_s = now - self.draw_since_s
         if elapsed_s >= DRAW_S:
-            self.draw = (moved_bytes - self._draw_base_bytes) / elapsed_s
-            self.draw_since_s, self._draw_base_bytes = now, moved_bytes
+            # A node that leaves takes what it has joined with it.
+            drawn_bytes = max(transferred_bytes - self._draw_base_bytes, 0.0)
+            self.draw = drawn_bytes / elapsed_s
+            self.draw_since_s, self._draw_base_bytes = now, transferred_bytes
 
 
 def throttled_users(

@@ -25,7 +25,7 @@ from penstock.staging import (
     Strategy,
 )
 
-__all__ = ["NO_ORDER", "Stager", "held_rate"]
+__all__ = ["NO_ORDER", "Stager", "held_rate", "numbers_of"]
 
 #: A job that may not drain is granted this part of the bandwidth, and at least
 #: `_HELD_LEAST`: close to nothing, but a job that never pauses must not block forever.
@@ -34,6 +34,13 @@ _HELD_LEAST: Final = 1.0
 #: Order of a job without a decision: it writes to its files wherever they are, and
 #: staged data is drained.
 NO_ORDER: Final = StagingOrder((), drain=True)
+
+
+def numbers_of(kept: Sequence[str], names: Sequence[str]) -> tuple[int, ...]:
+    """Return the numbers of the targets `kept`; () unless all of them are known."""
+    numbers = {name: number for number, name in enumerate(names)}
+    known = all(name in numbers for name in kept)
+    return tuple(numbers[name] for name in kept) if known else ()
 
 
 def held_rate(bandwidth: float) -> float:
@@ -88,6 +95,10 @@ class Stager:
         self._memory: object = None
         self._past: dict[str, _JobPast] = {}
 
+    def restore(self, job_key: str, targets: Sequence[str]) -> None:
+        """Note the targets that a job has had since before this object was made."""
+        self._past[job_key] = _JobPast(targets=numbers_of(targets, self.target_names))
+
     def decide(
         self,
         applications: Sequence[ApplicationStatus],
@@ -117,7 +128,7 @@ class Stager:
         past = self._past[job.name]
         if job.phase_began_s != past.phase_began_s:
             past.phase_began_s = job.phase_began_s
-            stays = job.in_phase and not job.redirects
+            stays = job.in_phase and (job.joins or not job.redirects)
             past.open_targets = past.targets if stays else ()
         return replace(
             job,

@@ -11,7 +11,7 @@ from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.control.explanation import Circumstances, explain
-from penstock.live.control.jobs import ControlledJob, by_rate
+from penstock.live.control.rates.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, JobRecord
 from penstock.live.wire.messages import JobStatus, UserRequest
 from penstock.staging.limits import interferes_with_itself, pause_fraction
@@ -28,7 +28,8 @@ _FAST: Final = 1.05
 def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobRecord:
     """Return the job that a user names by its name or its key.
 
-    The user's own job takes precedence over another user's job of the same name.
+    A name that jobs of several users have is refused, also if one of them is the
+    user's own: a limit must not go to another job than the one that was meant.
     """
     visible = [
         record for record in jobs if request.trusted or record.user == request.user
@@ -36,9 +37,8 @@ def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobR
     candidates = {
         record.key: record for record in visible if name in (record.key, record.name)
     }
-    for key in (f"{request.user}:{name}", name):
-        if key in candidates:
-            return candidates[key]
+    if name in candidates:
+        return candidates[name]
     if not candidates:
         known = [each.name for each in visible]
         close = get_close_matches(name, known, n=1)
@@ -138,6 +138,8 @@ class StatusView:
             text += f" {record.placement}"
         elif 0 < len(record.order.targets) < len(self.target_names):
             text += f" {self._explained_targets(record)}"
+        if record.redirected_bytes:
+            text += f" {self._explained_parts(record)}"
         if reason := self.unmoved.get(record.key):
             text += f" But its folder is not on these targets: {reason}."
         if self.strategy_reason:
@@ -227,6 +229,17 @@ class StatusView:
         return (
             f"Strategy {self.strategy}: its new files go to {len(targets)} of "
             f"{len(names)} storage targets ({', '.join(names[n] for n in targets)})."
+        )
+
+    def _explained_parts(self, record: JobRecord) -> str:
+        """Return how much of its data went to other targets than those of its files."""
+        shared = record.storage.controller.capacity
+        redirected = format_volume(record.redirected_bytes, shared)
+        joined = format_volume(record.joined_bytes, shared)
+        return (
+            f"Its targets have changed while files were open: {redirected} went to "
+            f"parts on the new targets, and its programs have copied {joined} from "
+            "parts into the files (penstock drain --show lists the others)."
         )
 
     def _line(self, record: JobRecord, active: list[ControlledJob]) -> JobStatus:

@@ -23,8 +23,10 @@ from penstock.errors import InputError, PenstockError
 from penstock.live.archive.answers import ArchiveAnswers
 from penstock.live.archive.questions import ArchiveAnswer, ArchiveQueue
 from penstock.live.archive.recorder import ArchiveRecorder
+from penstock.live.control.past import on_other_clock
 from penstock.live.daemon.history import History
 from penstock.live.daemon.learnt import LearntBandwidths
+from penstock.live.daemon.limits import SavedLimits
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.messages import (
     ExplainJob,
@@ -33,6 +35,7 @@ from penstock.live.wire.messages import (
     JobJoined,
     JobLeft,
     ListPastJobs,
+    ListUnderWay,
     Partition,
     Refused,
     SetPolicy,
@@ -89,6 +92,8 @@ class ControlLoop:
         """Gives targets to jobs of which only the folder is known."""
         self.learnt: LearntBandwidths | None = None
         """Keeps the bandwidths that were learnt."""
+        self.limits: SavedLimits | None = None
+        """Keeps the limits that operators have set."""
         self.archive: ArchiveRecorder | None = None
         """Keeps what jobs did."""
         #: What is archived next.
@@ -181,11 +186,14 @@ class ControlLoop:
             self._send(agent, message)
         for change in output.changes:
             _LOG.info("%s", change)
+        if output.changes:
+            # A limit must survive a controller that is killed.
+            self.save()
         if self.archive:
             self._completed += output.completed
             self._left_runs += output.left_runs
         if output.left and self._history:
-            self._in_saver(self._history.save, output.left)
+            self._in_saver(self._history.save, output.left | output.learnt)
         if self.partitioner:
             for job_key in output.left:
                 self.partitioner.forget(job_key)
@@ -234,9 +242,10 @@ class ControlLoop:
         request = message.request
         if self.folders is None or not isinstance(request, ExplainJob):
             return None
-        if not message.trusted or self.coordinator.has_job(request.job_name, message):
+        if self.coordinator.has_job(request.job_name, message):
             return None
-        return self.folders.explanation(request.job_name)
+        user = None if message.trusted else message.user
+        return self.folders.explanation(request.job_name, user)
 
     def _in_loop(
         self, loop: asyncio.AbstractEventLoop, act: Callable[..., object], *what: object
@@ -255,7 +264,7 @@ class ControlLoop:
         if isinstance(request, ExplainJob) and self.archive:
             runs_now = self.coordinator.has_job(request.job_name, message)
             return bool(request.joined_s) or not runs_now
-        return isinstance(request, ListPastJobs | GetJobReport)
+        return isinstance(request, ListPastJobs | ListUnderWay | GetJobReport)
 
     def _answer_from_archive(self, agent: str, message: UserRequest) -> None:
         """Read the archive in another thread, then send the answer."""
@@ -266,8 +275,16 @@ class ControlLoop:
         # What has just ended is archived first.
         self.save_operations()
         saved = self._saver.submit(lambda: None)
+        jobs = self.coordinator.seen_by(message)
+        now_s, offset_s = time.monotonic(), time.time() - time.monotonic()
+        under_way = [
+            on_other_clock(*job.under_way(now_s), offset_s)
+            for job in jobs
+            if job.has_operated
+        ]
+        running = [job.name for job in jobs]
         answers = ArchiveAnswers(
-            self.archive.folder, running=self.coordinator.job_names(message)
+            self.archive.folder, running=running, under_way=under_way
         )
 
         def read() -> ArchiveAnswer:
@@ -330,6 +347,8 @@ class ControlLoop:
         if self._history:
             histories = self.coordinator.histories(time.monotonic())
             self._in_saver(self._history.save, histories)
+        if self.limits:
+            self._in_saver(self.limits.save, self.coordinator.limits())
         if self.learnt:
             self._in_saver(self.learnt.save, self.coordinator.learnt())
 
@@ -341,6 +360,11 @@ class ControlLoop:
         self._completed, self._left_runs = [], []
         add = self.archive.add
         self._in_saver(lambda what: add(*what), (completed, runs))
+
+    def note_alive(self) -> None:
+        """Let the archive note that this daemon records now."""
+        if self.archive:
+            self._saver.submit(self.archive.note_alive).add_done_callback(_log_failure)
 
     def close_days(self) -> None:
         """Let the archive move the days that are over to Parquet files."""
@@ -362,6 +386,7 @@ class ControlLoop:
             self._completed += output.completed
             self._left_runs += output.left_runs
             self.save_operations()
+            self.note_alive()
         self._saver.shutdown()
         self._compiler.shutdown(wait=False)
         self._questions.close()
@@ -381,7 +406,7 @@ def _log_failure(saved: Future[None]) -> None:
 
 def _compile(policy: str) -> None:
     """Compile a policy by its name; raise `InputError` if it cannot be used live."""
-    from penstock.live.control.job_columns import prepare  # noqa: PLC0415 - agents need no compiler
+    from penstock.live.control.rates.job_columns import prepare  # noqa: PLC0415 - agents need no compiler
     from penstock.policies import get_policy  # noqa: PLC0415
 
     bound_policy = get_policy(policy)

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Histories of jobs, saved in SQLite for the next start of the controller.
 
-A job that comes back under the same key within `_KEPT_S` continues its history; after a
-longer time it begins a new one.
+A job that comes back under the same key within `_SAME_RUN_S` continues its history.
+After a longer time it begins a new run, with a yield of 1, but what was learnt of its
+operations (volumes, length of an iteration, processes) still helps to predict and to
+place it. That is kept for `kept_s`, for at most `_MOST_KEPT` jobs, the latest ones.
 
 - It comes back while the controller runs (the next program of the same job): the time
   between counts as work.
@@ -31,19 +33,21 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.errors import InputError
-from penstock.live.control.jobs import JobHistory
+from penstock.live.control.rates.jobs import JobHistory
 
 __all__ = ["History"]
 
 _LOG: Final = logging.getLogger("penstock.history")
-#: How long the history of a job that has left is kept.
-_KEPT_S: Final = 3600.0
+#: A job that comes back within this time continues its run.
+_SAME_RUN_S: Final = 3600.0
+#: Most jobs of which something is kept longer than that.
+_MOST_KEPT: Final = 10_000
 #: How long to wait for a lock on the file.
 _LOCK_S: Final = 1.0
 #: Version of the table; a file of another version is renamed.
-_VERSION: Final = 4
+_VERSION: Final = 5
 #: seen (s, wall clock), age, lost, shown_lost and iteration_time (s), volumes (bytes,
-#: JSON), processes (0: not counted).
+#: JSON), processes (0: not counted), request (bytes, 0: not known), pause (s).
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS past (
     job TEXT PRIMARY KEY,
@@ -54,13 +58,15 @@ CREATE TABLE IF NOT EXISTS past (
     iteration_time REAL NOT NULL,
     volumes TEXT NOT NULL,
     shown_lost REAL NOT NULL,
-    processes INTEGER NOT NULL
+    processes INTEGER NOT NULL,
+    request REAL NOT NULL,
+    pause REAL NOT NULL
 ) STRICT, WITHOUT ROWID
 """
-_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _LOAD: Final = (
     "SELECT job, seen, age, lost, iterations, iteration_time, volumes, shown_lost, "
-    "processes FROM past"
+    "processes, request, pause FROM past"
 )
 
 
@@ -84,6 +90,8 @@ class History:
     ----------
     now, wall
         The controller's clock and the wall clock (s).
+    kept_s
+        How long what was learnt of a job is kept.
     """
 
     def __init__(
@@ -91,8 +99,9 @@ class History:
         path: Path,
         now: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        kept_s: float = _SAME_RUN_S,
     ) -> None:
-        self._path = path
+        self._path, self._kept_s = path, kept_s
         self._now, self._wall = now, wall
         self._database: sqlite3.Connection | None = None
         self._problem = ""
@@ -112,11 +121,16 @@ class History:
             self._entries[job] = _Entry(seen_s, history, from_file=True)
 
     def recall(self, job_key: str) -> JobHistory | None:
-        """Return the saved history of a job; None if there is none or it is too old."""
+        """Return the saved history of a job; None if there is none or it is too old.
+
+        After `_SAME_RUN_S`, it is that of a run that begins now.
+        """
         entry = self._entries.get(job_key)
         now = self._now()
-        if entry is None or entry.seen_s < now - _KEPT_S:
+        if entry is None or not self._is_kept(entry, now):
             return None
+        if entry.seen_s < now - _SAME_RUN_S:
+            return entry.history.for_new_run(now)
         if not entry.from_file:
             return entry.history
         return replace(
@@ -131,13 +145,19 @@ class History:
             for job_key, history in histories.items()
         }
         known = self._entries | new
-        self._entries = {
-            job: entry for job, entry in known.items() if entry.seen_s >= now - _KEPT_S
-        }
+        kept = {job: e for job, e in known.items() if self._is_kept(e, now)}
+        if len(kept) > _MOST_KEPT:
+            latest = sorted(kept, key=lambda job: kept[job].seen_s)[-_MOST_KEPT:]
+            kept = {job: kept[job] for job in latest}
+        self._entries = kept
         expired = known.keys() - self._entries.keys()
         if new:
             rows = [_row(job, entry, self._wall()) for job, entry in new.items()]
             self._try(lambda database: _save(database, rows, expired))
+
+    def _is_kept(self, entry: _Entry, now: float) -> bool:
+        lasting_s = self._kept_s if entry.history.is_of_use else _SAME_RUN_S
+        return entry.seen_s >= now - max(lasting_s, _SAME_RUN_S)
 
     def close(self) -> None:
         """Close the file."""
@@ -221,6 +241,8 @@ def _row(job: str, entry: _Entry, wall: float) -> tuple[str | float, ...]:
         json.dumps(history.past_bytes),
         history.shown_lost_s,
         history.processes,
+        history.round_bytes,
+        history.pause_s,
     )
 
 

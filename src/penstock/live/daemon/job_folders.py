@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Storage targets for jobs that penstock has not started.
 
-A folder of the user who runs the daemon that appears where the setting `job_folder`
-expects one is the arrival of a job of this name, unless such a job has joined or the
-daemon has made the folder for one. It gets targets like any other. It has ended when
-its folder is removed, or when no file was made in it for `IDLE_S`.
+A folder that appears where the setting `job_folder` expects one is the arrival of a job
+of this name and of the user who owns it, unless such a job has joined or the daemon has
+made the folder for one. It gets targets like any other. It has ended when its folder is
+removed, or when no file was made in it for `IDLE_S`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from penstock.live.staging.folder_watch import FolderChanges, FolderWatch
+from penstock.live.staging.folder_watch import (
+    FolderChanges,
+    FolderWatch,
+    UserFolderWatch,
+)
 
 if TYPE_CHECKING:
-    from penstock.live.control.jobs import JobHistory
     from penstock.live.control.placing import JobPlacer
+    from penstock.live.control.rates.jobs import JobHistory
     from penstock.live.staging.partitioner import Partitioner
 
 __all__ = ["JobFolders"]
@@ -46,7 +50,7 @@ class JobFolders:
 
     def __init__(
         self,
-        watch: FolderWatch,
+        watch: FolderWatch | UserFolderWatch,
         placer: JobPlacer,
         partitioner: Partitioner,
         recall: Callable[[str], JobHistory | None],
@@ -54,6 +58,7 @@ class JobFolders:
     ) -> None:
         self._watch, self._placer, self._partitioner = watch, placer, partitioner
         self._recall, self._is_here = recall, is_here
+        #: Job key -> its targets and the reason.
         self._reasons: dict[str, str] = {}
         self._closed = threading.Event()
 
@@ -80,32 +85,43 @@ class JobFolders:
 
     def apply(self, changes: FolderChanges) -> None:
         """Place jobs that have arrived, and free the targets of those that ended."""
-        for name in changes.appeared:
+        for job_key in changes.appeared:
             # A job that penstock started may have ended before its folder was seen.
-            is_made = self._partitioner.take_made(_key(name))
-            if not is_made and not self._is_here(_key(name)):
-                self._arrive(name)
-        for name in changes.ended:
-            key = _key(name)
-            if self._reasons.pop(name, None) and not self._is_here(key):
-                self._placer.leave(key)
-                self._partitioner.forget(key)
+            is_made = self._partitioner.take_made(job_key)
+            if not is_made and not self._is_here(job_key):
+                self._arrive(job_key)
+        for job_key in changes.ended:
+            if self._reasons.pop(job_key, None) and not self._is_here(job_key):
+                self._placer.leave(job_key)
+                self._partitioner.forget(job_key)
 
-    def explanation(self, name: str) -> str | None:
-        """Return which targets a job has and why; None: there is no such folder."""
-        reason = self._reasons.get(name)
-        if reason and (failure := self._partitioner.failures.get(_key(name))):
-            reason += f" But its folder is not on these targets: {failure}."
-        return reason
+    def explanation(self, name: str, user: int | None = None) -> str | None:
+        """Return which targets a job has and why; None: there is no such folder.
 
-    def _arrive(self, name: str) -> None:
-        key = _key(name)
-        targets, reason = self._placer.join_folder(key, self._recall(key))
-        self._reasons[name] = f"{name} is known by its folder only. {reason}"
-        _LOG.info("job folder %r: %s", name, reason)
+        `name` is that of the job, or its key. Only jobs of `user` count; None: those of
+        all users, with a line for each.
+        """
+        lines = [
+            self._explained(job_key)
+            for job_key in self._reasons
+            if name in (job_key, job_key.partition(":")[2])
+            and (user is None or job_key.startswith(f"{user}:"))
+        ]
+        return "\n".join(lines) or None
+
+    def _explained(self, job_key: str) -> str:
+        failure = self._partitioner.failures.get(job_key)
+        but = f" But its folder is not on these targets: {failure}." if failure else ""
+        return self._reasons[job_key] + but
+
+    def _arrive(self, job_key: str) -> None:
+        targets, reason = self._placer.join_folder(job_key, self._recall(job_key))
+        owner, _, name = job_key.partition(":")
+        is_own = owner == str(os.geteuid())
+        shown = name if is_own else f"{name} of user {owner}"
+        self._reasons[job_key] = f"{shown} is known by its folder only. {reason}"
+        # A user can make many folders: the log of the daemon must not grow by them.
+        log = _LOG.info if is_own else _LOG.debug
+        log("job folder %r: %s", shown, reason)
         if targets:
-            self._partitioner.move({key: targets})
-
-
-def _key(name: str) -> str:
-    return f"{os.geteuid()}:{name}"
+            self._partitioner.move({job_key: targets})

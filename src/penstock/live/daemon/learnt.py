@@ -17,8 +17,8 @@ from typing import Final
 
 import msgspec
 
-from penstock.live.control.bandwidth import Reason
-from penstock.live.control.usage import Kind
+from penstock.live.control.activity.usage import Kind
+from penstock.live.control.storage.bandwidth import Reason
 
 __all__ = ["LearntBandwidths"]
 

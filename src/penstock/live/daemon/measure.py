@@ -4,7 +4,7 @@
 It writes a temporary file for a given time and forces it to the storage; both count.
 It does so twice: while somebody else uses the storage the two differ, and then nothing
 is known. The result is a first estimate, which the controller corrects later
-(`penstock.live.control.bandwidth`).
+(`penstock.live.control.storage.bandwidth`).
 """
 
 from __future__ import annotations

@@ -61,9 +61,14 @@ _APPLICATION_GAUGES: Final = {
     "bytes_per_second": ("bytes_per_s", "throughput in the last window"),
     "p95_seconds": ("p95_s", "95th percentile of response times in the last window"),
     "queued": ("queued", "requests that are waiting"),
+    "queued_operations": (
+        "queued_operations",
+        "metadata requests that are waiting",
+    ),
 }
 _APPLICATION_COUNTERS: Final = {
     "requests": ("requests", "requests answered"),
+    "operations": ("operations", "metadata requests"),
     "bytes": ("bytes", "volume moved"),
     "windows": ("windows", "windows in which requests were answered"),
     "kept_windows": ("kept", "windows whose 95th percentile kept the bound"),

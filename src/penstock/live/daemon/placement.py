@@ -47,8 +47,8 @@ def job_placer(settings: Settings, names: Sequence[str]) -> JobPlacer:
     shown = ", ".join(map(format_bandwidth, profile)) or "not known"
     _LOG.info("bandwidth on 1, 2, ... targets: %s", shown)
     classes = _class_profiles(settings, names, profile)
-    # Only the folders of this user can be put on targets (`Partitioner`).
-    return JobPlacer(online, names, profile, classes, user=os.geteuid())
+    user = None if settings.users == "all" else os.geteuid()
+    return JobPlacer(online, names, profile, classes, user)
 
 
 def known_profile(settings: Settings) -> tuple[float, ...]:

@@ -29,7 +29,7 @@ from typing import BinaryIO, Final
 import msgspec
 
 from penstock.errors import MissingExtraError
-from penstock.live.control.phases import PastOperation
+from penstock.live.control.activity.phases import PastOperation
 
 __all__ = ["ftio_predictor", "main", "period_volume"]
 

@@ -32,18 +32,20 @@ from penstock.errors import InputError
 from penstock.kernels import can_compile
 from penstock.live.archive.recorder import ArchiveRecorder
 from penstock.live.archive.retention import Retention
-from penstock.live.control.bandwidth import BandwidthEstimator
 from penstock.live.control.stager import Stager
+from penstock.live.control.storage.bandwidth import BandwidthEstimator
 from penstock.live.daemon.control_loop import ControlLoop, check_usable
 from penstock.live.daemon.history import History
 from penstock.live.daemon.job_folders import JobFolders
 from penstock.live.daemon.learnt import LearntBandwidths
+from penstock.live.daemon.limits import SavedLimits
 from penstock.live.daemon.measure import measure_bandwidth
 from penstock.live.node.agent import Agent
 from penstock.live.node.agent_socket import local_socket
 from penstock.live.node.file_system import storage_name
 from penstock.live.settings import MEASURE, Settings
-from penstock.live.staging.folder_watch import FolderWatch
+from penstock.live.staging.folder_watch import FolderWatch, UserFolderWatch
+from penstock.live.staging.job_folder import JobFolder
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.folder import own_folder
 from penstock.live.wire.messages import AgentConfig
@@ -60,6 +62,8 @@ _LOG: Final = logging.getLogger("penstock.serve")
 _SAVE_S: Final = 5.0
 #: How often operations that have ended are archived (s).
 _ARCHIVE_S: Final = 1.0
+#: How often the archive notes that the daemon runs (s).
+_ALIVE_S: Final = 10.0
 #: How often the archive looks whether a day is over (s).
 _CLOSE_S: Final = 600.0
 #: How long one Python thread may compute while another one is waiting.
@@ -143,9 +147,11 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
         from penstock.live.daemon.metrics import publish  # noqa: PLC0415 - its own library
 
         stack.enter_context(publish(settings.metrics, control_loop.status_reader()))
+    control_loop.note_alive()
     for period_s, action in (
         (_SAVE_S, control_loop.save),
         (_ARCHIVE_S, control_loop.save_operations),
+        (_ALIVE_S, control_loop.note_alive),
         (_CLOSE_S, control_loop.close_days),
     ):
         task = asyncio.create_task(_repeat(period_s, action))
@@ -191,9 +197,9 @@ def _log_start(settings: Settings, coordinator: Coordinator) -> None:
 
 
 def _control_loop(settings: Settings) -> ControlLoop:
-    from penstock.live.control.controller import Controller  # noqa: PLC0415 - agents need no compiler
     from penstock.live.control.coordinator import Coordinator  # noqa: PLC0415
-    from penstock.live.control.storage import UNKNOWN_CAPACITY  # noqa: PLC0415
+    from penstock.live.control.rates.controller import Controller  # noqa: PLC0415 - agents need no compiler
+    from penstock.live.control.storage.shared_storage import UNKNOWN_CAPACITY  # noqa: PLC0415
     from penstock.policies import get_policy  # noqa: PLC0415
 
     policy = get_policy(settings.policy)
@@ -229,7 +235,7 @@ def _control_loop(settings: Settings) -> ControlLoop:
     placer = _placer(settings, partitioner.names) if partitioner else None
     # Open the file last: nothing after it can fail and leave it open.
     state = settings.state_file
-    history = History(state)
+    history = History(state, kept_s=settings.history_age)
     learnt = LearntBandwidths(state.with_name(f"{state.stem}-bandwidth.json"))
     coordinator = Coordinator(
         controller,
@@ -244,11 +250,18 @@ def _control_loop(settings: Settings) -> ControlLoop:
         retention = Retention(settings.archive_age, settings.archive_size)
         control_loop.archive = ArchiveRecorder(settings.archive_folder, retention)
     control_loop.learnt = learnt
+    control_loop.limits = SavedLimits(state.with_name(f"{state.stem}-limits.json"))
+    coordinator.kept_limit = control_loop.limits.recall
     if partitioner:
         control_loop.partitioner = partitioner
         coordinator.unmoved = partitioner.failures
     if partitioner and placer:
-        watch = FolderWatch(settings.job_folder)
+        folders = JobFolder(settings.job_folder)
+        watch = (
+            UserFolderWatch(folders)
+            if settings.users == "all"
+            else FolderWatch(folders.of_user(os.geteuid()))
+        )
         parts = (watch, placer, partitioner, history.recall, coordinator.has_key)
         control_loop.folders = JobFolders(*parts)
     return control_loop
@@ -287,14 +300,15 @@ def _placer(settings: Settings, names: tuple[str, ...]) -> JobPlacer | None:
 def _partitioner(settings: Settings) -> Partitioner | None:
     if not settings.targets:
         return None
-    if settings.users == "all":
-        # A job's folder belongs to its user, who could put any link into it.
+    all_users = settings.users == "all"
+    if all_users and os.geteuid() != 0:
         raise InputError(
-            "can be assigned only to jobs of the user who runs the daemon",
+            "folders of other users can be assigned only by root",
             where="targets",
-            remedy="set users = own",
+            remedy="run the controller as root, or set users = own",
         )
-    return Partitioner.of(settings.targets, settings.job_folder, _LOG)
+    targets, folder = settings.targets, settings.job_folder
+    return Partitioner(targets, folder, _LOG, all_users=all_users)
 
 
 async def _run_agent(settings: Settings, agent: Agent) -> None:

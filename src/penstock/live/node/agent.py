@@ -28,13 +28,13 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from penstock.errors import InputError, PenstockError, UnavailableError
-from penstock.live.node.bell import Bell
-from penstock.live.node.bells import Bells
 from penstock.live.node.budgets import Budgets, Holding, Spending
 from penstock.live.node.file_system import storage_name
 from penstock.live.node.local_job import JobNote, LocalJob, find_bypass
+from penstock.live.node.pages.bell import Bell
+from penstock.live.node.pages.bells import Bells
+from penstock.live.node.pages.shared_file import SharedFileError
 from penstock.live.node.processes import WatchedProcesses
-from penstock.live.node.shared_file import SharedFileError
 from penstock.live.staging.drainers import Sweeper, left_behind
 from penstock.live.wire.frames import Peer, WarningLog
 from penstock.live.wire.messages import (
@@ -149,6 +149,8 @@ class Agent:
         self._bypass_thread = ThreadPoolExecutor(1, "bypass")
         self._bypass_measurement: Future[list[str]] | None = None
         self._sweeper = Sweeper()
+        #: Joins parts whose files another node may write: they wait for no drain.
+        self._joiner = Sweeper()
         self.last_job_s = clock()
         """When the agent last had a job (s)."""
 
@@ -190,6 +192,7 @@ class Agent:
         self._jobs.clear()
         self._bypass_thread.shutdown(cancel_futures=True)
         self._sweeper.close()
+        self._joiner.close()
 
     def update(self) -> None:
         """Report the jobs that are due, renew leases, remove jobs that are over."""
@@ -310,6 +313,7 @@ class Agent:
         begun_s = self._clock()
         counters = job.read_counters(config.gap_s, reads=config.reads)
         job.keep_draining()
+        self._sweeper.sweep(job.orphaned_parts(begun_s))
         if job.problem:
             self._complaints.add(job.problem, job.note.user)
         looks = (self._clock() - begun_s) / _LOOK_S
@@ -409,7 +413,9 @@ class Agent:
             job.has_staged = True
             self._use_page(job, partial(setattr, job.page, "stages", stages))
         for job, partition in self._known(message.partitions):
-            self._use_page(job, partial(job.page.place, partition))
+            self._use_page(job, partial(job.place, partition))
+            if job.must_join:
+                self._joiner.sweep(job.leftovers(joins_living=True))
         for job, rate in self._known(message.rates):
             self._use_page(job, partial(job.page.grant, rate))
 
@@ -514,6 +520,7 @@ class Agent:
                 0.0,
                 storage=storage_name(message.folder),
                 qos=message.qos,
+                history_name=message.history_name,
             ),
             registers=True,
         )
@@ -601,6 +608,7 @@ class Agent:
         if job is None:
             return
         job.remove(pid, start)
+        self._sweeper.sweep(job.orphaned_parts(self._clock()))
         if job.is_over:
             self._report([job])
             self._remove(job)

@@ -57,7 +57,8 @@ class ClaimedBytes:
         """
         missing_bytes = claimed_bytes - counted_bytes - self._forgiven_bytes
         new_bytes = claimed_bytes - self._checked_bytes
-        if certain:
+        # Without a new claim there is nothing to judge: a false one stays false.
+        if certain and new_bytes:
             self.is_backed = missing_bytes <= max(_SLACK_BYTES, new_bytes / 2.0)
         # Each claim is judged once: what is missing now is forgiven, so it is not
         # missed at the next check.

@@ -142,7 +142,10 @@ class Budgets:
         return cls(descriptors, owner_of)
 
     def _of(self, user: int) -> _UserBudget:
-        return self._users.setdefault(self._owner_of(user), _UserBudget())
+        owner = self._owner_of(user)
+        if owner not in self._users:
+            self._users[owner] = _UserBudget()
+        return self._users[owner]
 
     def _bucket(self, user: int, what: Spending) -> TokenBucket:
         buckets = self._of(user).buckets

@@ -24,6 +24,9 @@ __all__ = ["ROUNDING_BYTES", "ProcessIo", "WrittenBytes", "with_descendants"]
 #: A call may begin and end inside a page.
 ROUNDING_BYTES: Final = 2 * os.sysconf("SC_PAGE_SIZE")
 
+#: Bytes of one read; more follow as long as there are any.
+_READ_BYTES: Final = 1 << 14
+
 
 class ProcessIo(NamedTuple):
     """What the kernel has counted of a process, or of several."""
@@ -170,19 +173,22 @@ def _process_io(pid: int) -> ProcessIo | None:
         text = _read(f"/proc/{pid}/io")
     except OSError:
         return None
-    fields = {
-        name: int(value)
-        for name, value in (line.split(b": ") for line in text.splitlines())
-    }
-    written_bytes = fields[b"write_bytes"] - fields[b"cancelled_write_bytes"]
+    # Seven lines NAME: NUMBER in the order of proc(5).
+    numbers = list(map(int, text.split()[1::2]))
+    rchar, wchar, _, _, read_bytes, write_bytes, cancelled_bytes = numbers
     # What read and write move to and from storage is counted twice. Other calls, e.g.
     # splice, count only there.
-    called_bytes = max(fields[b"rchar"], fields[b"read_bytes"])
-    called_bytes += max(fields[b"wchar"], fields[b"write_bytes"])
-    return ProcessIo(written_bytes, called_bytes)
+    called_bytes = max(rchar, read_bytes) + max(wchar, write_bytes)
+    return ProcessIo(write_bytes - cancelled_bytes, called_bytes)
 
 
 def _read(path: str) -> bytes:
-    # A third of the cost of Path.read_text: this runs for every process of every job.
-    with open(path, "rb", buffering=0) as stream:  # noqa: PTH123
-        return stream.read()
+    # A fifth of the cost of Path.read_text: this runs for every process of every job.
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        text = b""
+        while part := os.read(descriptor, _READ_BYTES):
+            text += part
+    finally:
+        os.close(descriptor)
+    return text

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.live.node.bypass import with_descendants
-from penstock.live.node.page import Counters
+from penstock.live.node.pages.page import Counters
 
 __all__ = ["IN_FLIGHT_S", "CallsInFlight", "may_be_in_call"]
 

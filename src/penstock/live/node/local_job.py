@@ -27,7 +27,7 @@ from penstock.errors import InputError
 from penstock.live.node.backing import ClaimedBytes
 from penstock.live.node.bypass import ROUNDING_BYTES, WrittenBytes
 from penstock.live.node.in_flight import IN_FLIGHT_S, CallsInFlight
-from penstock.live.node.page import (
+from penstock.live.node.pages.page import (
     Announced,
     Bucket,
     Counters,
@@ -36,16 +36,23 @@ from penstock.live.node.page import (
     Page,
     Staged,
 )
-from penstock.live.node.shared_file import SharedFileError
+from penstock.live.node.pages.shared_file import SharedFileError
 from penstock.live.staging.drainers import Drainer, Leftover
 from penstock.live.wire.identity import is_operator, process_start_ticks
-from penstock.live.wire.messages import AgentConfig, JobCounters, JobJoined
+from penstock.live.wire.messages import (
+    AgentConfig,
+    JobCounters,
+    JobJoined,
+    Partition,
+)
 
 __all__ = ["JobNote", "LocalJob", "find_bypass"]
 
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
 
+#: Least time between two looks whether the writer of a part has ended (s).
+_LOOK_S: Final = 5.0
 #: Most processes of one user that are measured at a time; attached ones always are.
 _MOST_MEASURED: Final = 2000
 
@@ -82,6 +89,10 @@ class JobNote(msgspec.Struct):
     """Quality of service that the batch system has given it."""
     work_s: float = 0.0
     """Time for which it computes between two operations; 0: unknown."""
+    history_name: str = ""
+    """Name that jobs like it have in the batch system; "": its own name tells."""
+    targets: tuple[str, ...] = ()
+    """Names of the storage targets that the controller has given it."""
 
 
 class LocalJob:
@@ -108,6 +119,8 @@ class LocalJob:
         """What is wrong with the job and belongs into the log; empty: nothing."""
         self.idle_reports = 0
         """Number of reports since something last happened."""
+        self.must_join = False
+        """True if data may be in parts and the job has got a second node."""
         self._in_flight = CallsInFlight()
         self._written = WrittenBytes()
         #: Bytes that the kernel may have counted for controlled calls.
@@ -121,6 +134,8 @@ class LocalJob:
         self._ends = self._checked_ends = 0
         self._drainer = Drainer(page.path, note.user, note.group)
         self._staged_bytes, self._drained_bytes, self._drained_s = 0, 0, -inf
+        #: True if data may be in parts, and when its parts were last looked at (s).
+        self._has_parts, self._looked_s = False, -inf
         self._closed = False
 
     @classmethod
@@ -176,6 +191,8 @@ class LocalJob:
             note.priority,
             note.qos,
             note.work_s,
+            note.history_name,
+            note.targets,
         )
 
     @property
@@ -204,9 +221,11 @@ class LocalJob:
     def remove(self, pid: int, start: int | None) -> None:
         """Remove a process that has ended, unless another one has its number now.
 
-        `start` is when it started (clock ticks after boot); None: unknown.
+        What it has left in parts can be joined at once (`orphaned_parts`). `start` is
+        when it started (clock ticks after boot); None: unknown.
         """
         self._ends += 1
+        self._looked_s = -inf
         processes = self.note.processes
         if pid in processes and start in (None, processes[pid]):
             del processes[pid]
@@ -241,6 +260,18 @@ class LocalJob:
             page.mode = _MODES[config.mode]
         self.may_operate = config.mode != "off"
 
+    def place(self, partition: Partition) -> None:
+        """Say on which storage targets its new files are, to the page and the note.
+
+        A later controller, which has to give it targets, learns of them from the note.
+        """
+        is_new_node = partition.number == 0 and self.page.partition != 0
+        self.page.place(partition)
+        self.must_join = is_new_node and self.page.staged.redirected_bytes > 0
+        if partition.targets != self.note.targets:
+            self.note.targets = partition.targets
+            self._save()
+
     def read_counters(self, gap_s: float, *, reads: bool) -> JobCounters:
         """Return the counters of the page, and update `may_operate`.
 
@@ -259,17 +290,7 @@ class LocalJob:
         calls = [state.calls[kind] for kind in classes]
         announced, staged = state.announced, state.staged
         writes, reading = [calls[0], drains], calls[1:]
-        self._controlled_bytes = (
-            calls[0].moved_bytes + calls[0].memory_bytes + staged.absorbed_bytes
-        )
-        self._controlled_bytes += ROUNDING_BYTES * calls[0].ended_calls
-        self._staged_bytes = max(staged.absorbed_bytes - staged.drained_bytes, 0)
-        if staged.refused_files:
-            # The details are in the log of the journal folder, which may be missing.
-            self.problem = (
-                f"job {self.key}: some files cannot be staged and are written directly "
-                "(check that its journal folder exists, is writable and has free space)"
-            )
+        self._note_writes(calls[0], staged)
         now_s = time.monotonic()
         quiet_s = self._in_flight.quiet_time(calls, now_s, gap_s, self.note.processes)
         self._note_bypass(kernel_bytes, calls[0], quiet_s)
@@ -283,10 +304,13 @@ class LocalJob:
         self.may_operate = idle_s < 2.0 * gap_s
         read_bytes = float(sum(c.moved_bytes for c in reading))
         written_bytes = float(sum(c.moved_bytes for c in writes))
-        self._claimed_bytes = read_bytes + written_bytes
+        joined_bytes = float(staged.joined_bytes)
+        self._claimed_bytes = read_bytes + written_bytes + joined_bytes
         if self.has_staged:
             self._claimed_bytes -= drains.moved_bytes
-        read_bytes, written_bytes = self._claims.credit((read_bytes, written_bytes))
+        read_bytes, written_bytes, joined_bytes = self._claims.credit(
+            (read_bytes, written_bytes, joined_bytes)
+        )
         return JobCounters(
             job_key=self.key,
             operations_begun=state.operations_begun,
@@ -302,13 +326,35 @@ class LocalJob:
             staged_bytes=float(staged_bytes),
             quiet_s=quiet_s,
             read_bytes=read_bytes,
-            written_bytes=written_bytes,
+            written_bytes=written_bytes + joined_bytes,
             unbacked=not self._claims.is_backed,
             read_busy_s=sum(c.busy_s for c in reading),
             written_busy_s=sum(c.busy_s for c in writes),
             processes=self._written.process_count,
             write_calls=calls[0].ended_calls,
+            redirected_bytes=float(staged.redirected_bytes),
+            joined_bytes=joined_bytes,
+            pauses=calls[0].pauses,
+            paused_s=calls[0].paused_s,
         )
+
+    def _note_writes(self, writes: Counters, staged: Staged) -> None:
+        """Keep what writes moved, and what of it is not in its file yet."""
+        self._controlled_bytes = (
+            writes.moved_bytes
+            + writes.memory_bytes
+            + staged.absorbed_bytes
+            + staged.joined_bytes
+            + ROUNDING_BYTES * writes.ended_calls
+        )
+        self._staged_bytes = max(staged.absorbed_bytes - staged.drained_bytes, 0)
+        self._has_parts = staged.redirected_bytes != staged.joined_bytes
+        if staged.refused_files:
+            # The details are in the log of the journal folder, which may be missing.
+            self.problem = (
+                f"job {self.key}: some files cannot be staged and are written directly "
+                "(check that its journal folder exists, is writable and has free space)"
+            )
 
     def _was_active(
         self, quiet_s: float, announced: Announced, staged: Staged, now_s: float
@@ -362,13 +408,29 @@ class LocalJob:
         uncontrolled_bytes = float(kernel_bytes - self._controlled_bytes)
         self._uncontrolled_bytes = max(self._uncontrolled_bytes, uncontrolled_bytes)
 
-    def leftovers(self) -> list[Leftover]:
-        """Return the journal folder that ended processes may have left data in."""
+    def leftovers(
+        self, *, only_orphans: bool = False, joins_living: bool = False
+    ) -> list[Leftover]:
+        """Return the journal folder that ended processes may have left data in.
+
+        See `Leftover` for the parameters.
+        """
         with suppress(SharedFileError, OSError):
             folder, note = self.page.journal_folder, self.note
             if folder is not None:
-                return [Leftover(folder, note.user, note.group, self.page.file_id)]
+                owner = (note.user, note.group, self.page.file_id)
+                return [Leftover(folder, *owner, only_orphans, joins_living)]
         return []
+
+    def orphaned_parts(self, now_s: float) -> list[Leftover]:
+        """Return where to look for parts whose writers have ended.
+
+        Nothing if data are in no part, or after a look within `_LOOK_S`.
+        """
+        if not self._has_parts or now_s - self._looked_s < _LOOK_S:
+            return []
+        self._looked_s = now_s
+        return self.leftovers(only_orphans=True)
 
     def close(self, *, remove: bool = False) -> None:
         """Remove the limit and stop serving the page.

@@ -3,19 +3,29 @@
 
 A process may belong to several jobs, and may ask to be attached many times; it has one
 descriptor nevertheless. Processes count for the budget of their user (`budgets`).
+
+To end a job takes a millisecond or two, and hundreds may end at once. So they end in
+turns with pauses, in which the loop serves others. A turn is long enough for many jobs,
+because a decision follows on each turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from penstock.live.node.budgets import Budgets, Holding
 from penstock.live.wire.identity import process_start_ticks
 
 __all__ = ["WatchedProcesses"]
+
+#: How long ends are told, and how long others are served then (s).
+_TURN_S: Final = 0.02
+_PAUSE_S: Final = 0.02
 
 
 @dataclass
@@ -52,6 +62,10 @@ class WatchedProcesses:
         self._watched: dict[int, _WatchedProcess] = {}
         #: Key of a job and a process that could not be watched -> user.
         self._unwatched: dict[tuple[str, int], int] = {}
+        #: Ends to be told: arguments of `on_end`.
+        self._ends: deque[tuple[str, int, int | None]] = deque()
+        #: True if `_tell_ends` will be called.
+        self._will_tell = False
 
     def may_add(self, user: int, pid: int, now_s: float) -> bool:
         """Return False if the process is a new one and its user has too many."""
@@ -101,11 +115,27 @@ class WatchedProcesses:
         """Watch nothing any more."""
         for pid in list(self._watched):
             self._forget(pid)
+        self._ends.clear()
 
     def _note_end(self, pid: int) -> None:
         watched = self._forget(pid)
-        for job_key in watched.job_keys:
-            self._on_end(job_key, pid, watched.start)
+        self._ends.extend((key, pid, watched.start) for key in watched.job_keys)
+        if not self._will_tell:
+            self._will_tell = True
+            self._loop.call_soon(self._tell_ends)
+
+    def _tell_ends(self) -> None:
+        """Tell ends for one turn; the others have the next turn."""
+        until_s = self._loop.time() + _TURN_S
+        try:
+            while self._ends:
+                self._on_end(*self._ends.popleft())
+                if self._loop.time() >= until_s:
+                    break
+        finally:
+            self._will_tell = bool(self._ends)
+            if self._will_tell:
+                self._loop.call_later(_PAUSE_S, self._tell_ends)
 
     def _forget(self, pid: int) -> _WatchedProcess:
         watched = self._watched.pop(pid)

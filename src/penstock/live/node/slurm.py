@@ -28,6 +28,7 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -52,6 +53,9 @@ _COMMENT_DELAY_S: Final = 3
 #: After this time the report, or Slurm's command, is killed (s).
 _COMMENT_LIMIT_S: Final = 20
 _LOG_BYTES: Final = 1 << 20
+#: How long the prolog waits for the name of a job (s), and what it takes of the name.
+_NAME_S: Final = 1.0
+_NAME_LENGTH: Final = 200
 
 _PROLOG: Final = """\
 #!/bin/sh
@@ -229,7 +233,38 @@ def _job_from(environment: Mapping[str, str]) -> RegisterJob:
         # Not every version of Slurm tells the prolog the QOS.
         qos=environment.get("SLURM_JOB_QOS")
         or environment.get("SLURM_JOB_PARTITION", ""),
+        history_name=_name_of_job(environment),
     )
+
+
+def _name_of_job(environment: Mapping[str, str]) -> str:
+    """Return the name that the user has given the job; "" if it is not known here.
+
+    Few versions of Slurm tell it to the prolog. The others are asked, on the first node
+    of the job only: a large job must not send a thousand questions to slurmctld.
+    """
+    if name := environment.get("SLURM_JOB_NAME"):
+        return name
+    squeue = shutil.which("squeue")
+    if squeue is None or not _is_first_node(environment):
+        return ""
+    number = environment.get("SLURM_JOB_ID", "")
+    command = [squeue, "--noheader", f"--jobs={number}", "--format=%j"]
+    try:
+        done = subprocess.run(  # noqa: S603 - Slurm's own program, and a number
+            command, capture_output=True, text=True, check=True, timeout=_NAME_S
+        )
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return ""
+    return done.stdout.strip()[:_NAME_LENGTH]
+
+
+def _is_first_node(environment: Mapping[str, str]) -> bool:
+    """Return True on the first node of a list like ``n[1-4,7],m2``."""
+    nodes = environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST")
+    first = re.match(r"([^\[,]+)(?:\[(\w+))?", nodes or "")
+    names = "".join(filter(None, first.groups())) if first else ""
+    return bool(names) and names == environment.get("SLURMD_NODENAME")
 
 
 def _number(environment: Mapping[str, str], name: str, default: str = "") -> int:

@@ -76,6 +76,9 @@ class JournalReport:
         Number of the writer; 0 if the journal cannot be read.
     reason
         Why the journal is kept, or why it failed.
+    part
+        Path of the part, if the file was redirected to other storage targets; else
+        empty.
     """
 
     journal: Path
@@ -85,6 +88,7 @@ class JournalReport:
     drained_bytes: int = 0
     process: int = 0
     reason: str = ""
+    part: str = ""
 
 
 def default_folder() -> Path:
@@ -223,4 +227,5 @@ def _report(
         drained_bytes,
         journal.process,
         reason,
+        str(journal.part or ""),
     )

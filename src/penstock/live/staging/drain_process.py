@@ -21,7 +21,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import pwd
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -30,6 +29,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.wire.identity import known_user
 from penstock.native.files import shim_path
 
 __all__ = ["NamedDrain", "start_drainer"]
@@ -207,14 +207,12 @@ def _groups(user: int, group: int | None) -> dict[str, Any]:
     The process has all groups of that user, and never the group of a folder, which may
     be anybody's.
     """
-    try:
-        entry = pwd.getpwuid(user)
-    except KeyError:
+    known = known_user(user)
+    if known is None:
         if group is None:
             raise InputError(
                 f"user {user} is not known", remedy="drain as root or as that user"
-            ) from None
+            )
         return {"group": group, "extra_groups": []}
-    main = entry.pw_gid if group is None else group
-    groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
-    return {"group": main, "extra_groups": groups}
+    main = known.group if group is None else group
+    return {"group": main, "extra_groups": list(known.groups)}

@@ -20,7 +20,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -30,7 +29,9 @@ from penstock.errors import PenstockError, UnavailableError
 from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
 from penstock.live.staging.journal import drained_so_far, journal_paths, named_writers
+from penstock.live.staging.user_workers import UserWorkers
 from penstock.live.wire.frames import WarningLog
+from penstock.live.wire.identity import process_start_ticks
 from penstock.live.wire.places import Places
 from penstock.live.wire.subordinates import owner_of
 
@@ -52,7 +53,13 @@ _SWEEP_S: Final = 600.0
 _LOOK_S: Final = 0.2
 #: Most folders of one user that wait to be swept.
 _MOST_WAITING: Final = 1000
-_FAILURES: Final = (PenstockError, OSError, RuntimeError, subprocess.SubprocessError)
+_FAILURES: Final = (
+    PenstockError,
+    OSError,
+    RuntimeError,
+    ValueError,
+    subprocess.SubprocessError,
+)
 _PLACES: Final = Places(inf, _MOST_OF_USER, "the user has too many drainers")
 
 
@@ -157,12 +164,24 @@ class Leftover:
     page
         Device and inode of the page of the job whose journals are meant; None: of any
         job.
+    only_orphans
+        Look first, and start no process unless a journal names a writer that has ended.
+    joins_living
+        Join the parts of programs that live, too, and drain nothing else.
     """
 
     folder: Path
     user: int
     group: int | None = None
     page: tuple[int, int] | None = None
+    only_orphans: bool = False
+    joins_living: bool = False
+
+    @property
+    def is_orphaned(self) -> bool:
+        """True if a journal of the job names a writer that has ended."""
+        writers = named_writers(self.folder, self.page) if self.page else {}
+        return any(process_start_ticks(pid) != start for pid, start in writers.items())
 
 
 def left_behind(patterns: Iterable[str]) -> list[Leftover]:
@@ -211,7 +230,7 @@ class Sweeper:
 
     def __init__(self, owner_of: Callable[[int], int] = owner_of) -> None:
         self._owner_of = owner_of
-        self._workers = ThreadPoolExecutor(_SWEEPS, "sweep")
+        self._workers = UserWorkers(_SWEEPS, self._work, _COMPLAINTS)
         self._waiting: dict[int, deque[Leftover]] = {}
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -227,14 +246,12 @@ class Sweeper:
                         queue.append(leftover)
                     continue
                 self._waiting[owner] = deque([leftover])
-            # When the interpreter ends no thread can be started any more.
-            with contextlib.suppress(RuntimeError):
-                self._workers.submit(self._work, owner)
+            self._workers.start(owner)
 
     def close(self) -> None:
         """Start no further sweep; processes that run go on by themselves."""
         self._closed.set()
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
 
     def _work(self, owner: int) -> None:
         while not self._closed.is_set():
@@ -250,7 +267,9 @@ class Sweeper:
                 _COMPLAINTS.add(f"{shown} is not drained: {error}", leftover.user)
 
     def _drain(self, leftover: Leftover) -> None:
-        variables = {}
+        if leftover.only_orphans and not leftover.is_orphaned:
+            return
+        variables = {"PENSTOCK_DRAIN_PARTS": "1"} if leftover.joins_living else {}
         if leftover.page is not None:
             variables["PENSTOCK_DRAIN_OF"] = f"{leftover.page[0]}:{leftover.page[1]}"
         before = _progress(leftover.folder)

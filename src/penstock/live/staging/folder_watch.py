@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: MIT
 """Notice folders of jobs that appear, and those in which no more files are made.
 
-Only folders of the user who runs this process count. Those that exist at the first look
-(the first one at which the file system is mounted) are not noticed. Of many that appear
-at once, a look returns a few, and later looks the others.
+`FolderWatch` watches the folders of one user, `UserFolderWatch` those of all users, as
+root. Only folders of that user count. Those that exist at the first look (the first one
+at which the file system is mounted) are not noticed. Of many that appear at once, a
+look returns a few, and later looks the others.
 
 The folder above all of them is listed only if its time of modification has changed
-lately, so that a look costs one call plus one for each folder in use.
+lately, so that a look costs one call plus one for each folder in use. Nothing is
+written.
 """
 
 from __future__ import annotations
@@ -14,11 +16,15 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-__all__ = ["IDLE_S", "FolderChanges", "FolderWatch"]
+from penstock.live.staging.job_folder import JobFolder
+
+__all__ = ["IDLE_S", "FolderChanges", "FolderWatch", "UserFolderWatch"]
 
 #: A folder in which no file was made or removed for this long is not in use (s).
 IDLE_S: Final = 3600.0
@@ -29,21 +35,32 @@ _COARSE_S: Final = 5.0
 #: Most folders that one look returns: each is placed while no job is controlled.
 _MOST_NEW: Final = 20
 
+#: Of one user among many: most folders that one look returns, that are in use, and that
+#: are listed.
+_MOST_NEW_OF_USER, _MOST_IN_USE, _MOST_LISTED = 5, 100, 2000
+
+#: Most users whose folders one look covers.
+_MOST_USERS: Final = 200
+
 
 @dataclass(frozen=True)
 class FolderChanges:
-    """Names of jobs whose folders have appeared or are no longer in use."""
+    """Keys of jobs whose folders have appeared or are no longer in use."""
 
     appeared: list[str] = field(default_factory=list)
     ended: list[str] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Use:
     changed_ns: int
     """Time of modification of the folder, as its file system says."""
     seen_s: float
     """When this time was seen first."""
+
+
+#: A folder that was never listed, and one that was listed and had nothing in it.
+_NOT_LISTED, _EMPTY = _Use(-1, 0.0), _Use(0, 0.0)
 
 
 class FolderWatch:
@@ -53,9 +70,17 @@ class FolderWatch:
     ----------
     pattern
         Absolute path of a job's folder, with ``{job}`` for its name.
+    user
+        Number of the user whose folders count, one of many; None: the user who runs
+        this process.
     """
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, user: int | None = None) -> None:
+        is_one_of_many = user is not None
+        self._user = os.geteuid() if user is None else user
+        self._most_new = _MOST_NEW_OF_USER if is_one_of_many else _MOST_NEW
+        self._most_in_use = _MOST_IN_USE if is_one_of_many else None
+        self._most_listed = _MOST_LISTED if is_one_of_many else None
         before, _, after = pattern.partition("{job}")
         head, _, prefix = before.rpartition("/")
         suffix = after.partition("/")[0]
@@ -66,25 +91,41 @@ class FolderWatch:
             rf"(?!\.){re.escape(prefix)}(.+){re.escape(suffix)}", re.DOTALL
         )
         #: The folder above, at the last listing.
-        self._above = _Use(-1, 0.0)
+        self._above = _NOT_LISTED
         self._seen: set[str] = set()
         #: True if the last look has not returned all that it has found.
         self._has_more = False
         self._in_use: dict[str, _Use] = {}
 
+    @property
+    def is_used(self) -> bool:
+        """True if a folder is in use."""
+        return bool(self._in_use)
+
+    def notice_all(self) -> None:
+        """Notice folders that exist at the first look, too."""
+        self._above = _EMPTY
+
     def look(self, now_s: float) -> FolderChanges:
         """Return what has changed since the last look."""
-        is_first = self._above.changed_ns < 0
+        is_first = self._above == _NOT_LISTED
         new_names = self._new_names(now_s)
-        appeared = [] if is_first else new_names[:_MOST_NEW]
-        later = [] if is_first else new_names[_MOST_NEW:]
+        appeared = [] if is_first else new_names[: self._most_new]
+        later = [] if is_first else new_names[self._most_new :]
         self._seen.difference_update(later)
         self._has_more = bool(later)
+        if self._most_in_use is not None:
+            # The others are never noticed.
+            appeared = appeared[: max(self._most_in_use - len(self._in_use), 0)]
         self._in_use |= {name: _Use(-1, now_s) for name in appeared}
         ended = [name for name in self._in_use if not self._is_used(name, now_s)]
         for name in ended:
             del self._in_use[name]
-        return FolderChanges([name for name in appeared if name in self._in_use], ended)
+        used = [name for name in appeared if name in self._in_use]
+        return FolderChanges(self._keys(used), self._keys(ended))
+
+    def _keys(self, names: list[str]) -> list[str]:
+        return [f"{self._user}:{name}" for name in names]
 
     def _new_names(self, now_s: float) -> list[str]:
         """Return names that were not there at the last listing, sorted."""
@@ -95,7 +136,8 @@ class FolderWatch:
             return []
         try:
             with os.scandir(self._parent) as entries:
-                folders = [entry.name for entry in entries if _is_own(entry)]
+                listed = islice(entries, self._most_listed)
+                folders = [each.name for each in listed if _owner(each) == self._user]
         except OSError:
             return []
         if not is_same:
@@ -118,13 +160,70 @@ class FolderWatch:
         return now_s - use.seen_s < IDLE_S
 
 
-def _is_own(entry: os.DirEntry[str]) -> bool:
-    """Return True for a folder, not a link, of the user who runs this process."""
+class UserFolderWatch:
+    """Watches the folders of all users: each has one above those of its jobs."""
+
+    def __init__(self, folders: JobFolder) -> None:
+        self._folders = folders
+        self._listed = _NOT_LISTED
+        #: User -> watch of its folders.
+        self._watches: dict[int, FolderWatch] = {}
+        #: Users in the order of the next looks.
+        self._turns: deque[int] = deque()
+
+    def look(self, now_s: float) -> FolderChanges:
+        """Return what has changed since the last look, of some of the users."""
+        self._find_users(now_s)
+        changes = FolderChanges()
+        for _ in range(min(len(self._turns), _MOST_USERS)):
+            if len(changes.appeared) >= _MOST_NEW:
+                break
+            user = self._turns[0]
+            self._turns.rotate(-1)
+            seen = self._watches[user].look(now_s)
+            changes.appeared.extend(seen.appeared)
+            changes.ended.extend(seen.ended)
+        return changes
+
+    def _find_users(self, now_s: float) -> None:
+        """Begin to watch users whose folders have appeared; forget those that left."""
+        above = self._folders.above
+        changed_ns = _changed_ns(above)
+        is_first = self._listed == _NOT_LISTED
+        is_same = changed_ns == self._listed.changed_ns
+        if changed_ns is None or (is_same and now_s - self._listed.seen_s > _COARSE_S):
+            return
+        try:
+            with os.scandir(above) as entries:
+                owners = [(entry.path, _owner(entry)) for entry in entries]
+        except OSError:
+            return
+        if not is_same:
+            self._listed = _Use(changed_ns, now_s)
+        present = {
+            user
+            for path, user in owners
+            if user is not None and Path(path) == self._folders.top_of_user(user)
+        }
+        for user in self._watches.keys() - present:
+            if not self._watches[user].is_used:
+                del self._watches[user]
+                self._turns.remove(user)
+        for user in sorted(present - self._watches.keys()):
+            watch = FolderWatch(self._folders.of_user(user), user)
+            if not is_first:
+                watch.notice_all()
+            self._watches[user] = watch
+            self._turns.append(user)
+
+
+def _owner(entry: os.DirEntry[str]) -> int | None:
+    """Return the owner of a folder; None: the entry is a link or another file."""
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
-        return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        return None
+    return status.st_uid if stat.S_ISDIR(status.st_mode) else None
 
 
 def _changed_ns(folder: Path) -> int | None:

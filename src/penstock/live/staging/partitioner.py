@@ -1,55 +1,58 @@
 # SPDX-License-Identifier: MIT
 """Apply the partitions of a strategy: put the folders of jobs on storage targets.
 
-Only jobs of the user who runs this process have such folders: it may be root, and must
-not change what others can replace. A folder that is missing is made. One that exists is
-refused unless it belongs to this user, and nobody else can put another in its place.
+Folders of the user who runs this process are assigned here. Those of other users are
+assigned by processes of these users (`assigner`), if jobs of all users have folders.
 
-The tools of a file system may take seconds, so they run in a thread of their own, one
-after the other. If several partitions of one job wait, only the last is applied. When
-one is applied, `Partitioner.on_moved` is told, so that files that are open can be
-redirected to the new targets.
+The tools of a file system may take seconds, so they run in other threads. The folders
+of one user are assigned one after the other, those of several users at the same time:
+nobody waits for another one. A process of another user assigns all folders that wait;
+the next one of this user begins after a pause, so that a user who starts jobs without
+a pause takes a part of one processor. If several partitions of one job wait, only the
+last is applied. When one is applied, `Partitioner.on_moved` is told, so that files that
+are open can be redirected to the new targets.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-import stat
 import threading
-from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Final, Self
+from typing import Final
+from zlib import crc32
 
-from penstock.errors import InputError, PenstockError
-from penstock.live.staging.drivers import Driver, get_driver
+from penstock.errors import PenstockError
+from penstock.live.staging.assigner import (
+    AssignedFolder,
+    FolderAssigner,
+    FolderOrder,
+    assign_as,
+)
+from penstock.live.staging.user_workers import UserWorkers
 from penstock.live.wire.frames import WarningLog
 from penstock.live.wire.messages import Partition
+from penstock.live.wire.subordinates import owner_of
 
-__all__ = ["Partitioner", "parsed_targets"]
+__all__ = ["Partitioner"]
 
-_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _NOT_OWN: Final = (
     "only jobs of the user who runs the controller have folders on storage targets"
 )
+_UNEXPECTED: Final = "penstock has failed: the log of the controller says why"
+#: Number of users whose folders are assigned at the same time.
+_USERS_AT_ONCE: Final = 16
+#: Most folders that one process of another user assigns.
+_MOST_FOLDERS: Final = 20
+#: Most folders of which is remembered that they were made here.
+_MOST_MADE: Final = 10_000
+#: Pause after a process of a user, relative to the time that it took, and at most (s).
+_PAUSE, _LONGEST_PAUSE_S = 3.0, 1.0
 
-
-def parsed_targets(text: str) -> tuple[Driver, Path, tuple[str, ...]]:
-    """Return driver, root and names of the targets in ``DRIVER:ROOT:TARGET,...``."""
-    driver, _, rest = text.partition(":")
-    root, _, listed = rest.rpartition(":")
-    names = tuple(filter(None, listed.split(",")))
-    if not Path(root).is_absolute() or not names:
-        raise InputError(
-            f"{text!r} names no targets",
-            where="targets",
-            remedy='write DRIVER:ROOT:TARGET,... e.g. "moosefs:/mnt/mfs:A,B"',
-        )
-    made = get_driver(driver, Path(root))
-    made.check(names)
-    return made, Path(root), names
+#: Job key -> numbers of its targets.
+_Waiting = dict[str, tuple[int, ...]]
 
 
 class Partitioner:
@@ -57,153 +60,175 @@ class Partitioner:
 
     Parameters
     ----------
-    names
-        Names of the targets, as the driver knows them.
-    folder
-        The folder of a job, with ``{job}`` for its name.
+    targets, folder
+        As the settings `targets` and `job_folder`.
+    all_users
+        True: jobs of all users have folders. This process runs as root.
     """
 
     def __init__(
-        self, driver: Driver, names: tuple[str, ...], folder: str, log: logging.Logger
+        self,
+        targets: str,
+        folder: str,
+        log: logging.Logger,
+        *,
+        all_users: bool = False,
+        owner_of: Callable[[int], int] = owner_of,
     ) -> None:
-        self.names = names
+        self._assigner = FolderAssigner(targets, folder, all_users=all_users)
+        self.names = self._assigner.names
+        """Names of the targets."""
         self.failures: dict[str, str] = {}
         """Job key -> why its folder is not on its targets."""
-        self._driver = driver
-        self._folder = folder
-        self._complaints = WarningLog(log)
         self.on_moved: Callable[[str, Partition], object] | None = None
         """Called in another thread when the folder of a job is on its targets."""
-        #: Targets -> number of the partition. All jobs share the numbers.
-        self._numbers: dict[frozenset[int], int] = {}
-        self._wanted: dict[str, tuple[int, ...]] = {}
-        #: Keys of jobs whose folders this object has made.
-        self._made: set[str] = set()
+        self._all_users = all_users
+        self._owner_of = owner_of
+        self._complaints = WarningLog(log)
+        #: Owner -> what waits. A thread serves each owner that is here.
+        self._waiting: dict[int, _Waiting] = {}
+        #: Keys of jobs that were moved and have not left.
+        self._present: set[str] = set()
+        #: Keys of jobs whose folders this object has made, the oldest first.
+        self._made: dict[str, None] = {}
         self._lock = threading.Lock()
-        self._worker = ThreadPoolExecutor(1, "partitions")
-
-    @classmethod
-    def of(cls, targets: str, folder: str, log: logging.Logger) -> Self:
-        """Return the partitioner for the settings ``targets`` and ``job_folder``."""
-        driver, _, names = parsed_targets(targets)
-        if not Path(folder).is_absolute() or "{job}" not in folder:
-            raise InputError(
-                f"{folder!r} is not a pattern of job folders",
-                where="job_folder",
-                remedy='write an absolute path with {job}, e.g. "/mnt/mfs/{job}"',
-            )
-        return cls(driver, names, folder, log)
+        self._closed = threading.Event()
+        self._workers = UserWorkers(_USERS_AT_ONCE, self._work, self._complaints)
 
     def move(self, partitions: Mapping[str, tuple[int, ...]]) -> None:
         """Queue new targets for the folders of these jobs, and return at once.
 
-        Jobs are named by their keys. Those of other users are refused.
+        Jobs are named by their keys. Those of other users may be refused.
         """
-        own = {key: given for key, given in partitions.items() if _is_own(key)}
-        self.failures |= dict.fromkeys(partitions.keys() - own.keys(), _NOT_OWN)
-        with self._lock:
-            self._wanted |= own
-        for job_key in own:
-            self._worker.submit(self._assign, job_key)
+        for job_key, numbers in partitions.items():
+            user = _user_of(job_key)
+            if not self._all_users and user != os.geteuid():
+                self.failures[job_key] = _NOT_OWN
+                continue
+            owner = self._owner_of(user)
+            with self._lock:
+                self._present.add(job_key)
+                is_served = owner in self._waiting
+                self._waiting.setdefault(owner, {})[job_key] = numbers
+            if not is_served:
+                self._workers.start(owner)
 
     def forget(self, job_key: str) -> None:
         """Forget the failure of a job that has left, and the targets it waits for."""
-        self.failures.pop(job_key, None)
         with self._lock:
-            self._wanted.pop(job_key, None)
+            self.failures.pop(job_key, None)
+            self._present.discard(job_key)
+            self._waiting.get(self._owner_of(_user_of(job_key)), {}).pop(job_key, None)
 
     def take_made(self, job_key: str) -> bool:
         """Return True, once, if this object has made the folder of a job."""
         with self._lock:
             is_made = job_key in self._made
-            self._made.discard(job_key)
+            self._made.pop(job_key, None)
         return is_made
 
     def close(self) -> None:
         """Apply no further partition."""
-        self._worker.shutdown(wait=False, cancel_futures=True)
+        self._closed.set()
+        self._workers.close()
 
-    def _assign(self, job_key: str) -> None:
+    # --- In a thread for each user ----------------------------------------------------
+
+    def _work(self, owner: int) -> None:
+        """Assign the folders of a user until none waits."""
+        while not self._closed.is_set():
+            user, waiting = self._take(owner)
+            if not waiting:
+                return
+            begun_s = time.monotonic()
+            self._assign(user, waiting)
+            if user != os.geteuid():
+                took_s = time.monotonic() - begun_s
+                self._closed.wait(min(_PAUSE * took_s, _LONGEST_PAUSE_S))
+
+    def _take(self, owner: int) -> tuple[int, _Waiting]:
+        """Return folders of one user id that wait, and this id; {}: none waits."""
         with self._lock:
-            numbers = self._wanted.pop(job_key, None)
-        if numbers is None:
-            return
-        try:
-            targets = [self.names[number] for number in numbers]
-            folder = self._make_folder(job_key)
-            self._driver.assign(folder, targets)
-            partition = self._partition(folder, frozenset(numbers))
-            self.failures.pop(job_key, None)
-        except (PenstockError, OSError) as error:
-            self.failures[job_key] = str(error)
-            self._complaints.add(
-                f"the folder of job {job_key!r} was not moved: {error}"
-            )
-        else:
-            if self.on_moved is not None:
-                self.on_moved(job_key, partition)
+            waiting = self._waiting[owner]
+            if not waiting:
+                del self._waiting[owner]
+                return owner, {}
+            user = _user_of(next(iter(waiting)))
+            most = 1 if user == os.geteuid() else _MOST_FOLDERS
+            keys = [key for key in waiting if _user_of(key) == user][:most]
+            return user, {key: waiting.pop(key) for key in keys}
 
-    def _partition(self, folder: Path, targets: frozenset[int]) -> Partition:
+    def _assign(self, user: int, waiting: _Waiting) -> None:
+        orders = [
+            FolderOrder(_name_of(key), tuple(self.names[number] for number in numbers))
+            for key, numbers in waiting.items()
+        ]
+        missing = [key for key in waiting if self._will_be_made(user, key)]
+        with self._lock:
+            self._made |= dict.fromkeys(missing)
+            while len(self._made) > _MOST_MADE:
+                del self._made[next(iter(self._made))]
+        # Valid if there is an error that nobody expects.
+        answers = [AssignedFolder(failure=_UNEXPECTED)] * len(orders)
+        try:
+            if user == os.geteuid():
+                answers = [self._assigner.assign(user, order) for order in orders]
+            else:
+                answers = assign_as(user, self._assigner, orders, self._closed)
+        except (PenstockError, OSError, ValueError) as error:
+            answers = [AssignedFolder(failure=str(error))] * len(orders)
+        finally:
+            for key, order, answer in zip(waiting, orders, answers, strict=True):
+                self._report(key, order.targets, answer)
+
+    def _will_be_made(self, user: int, job_key: str) -> bool:
+        """Return True if there is no folder of a job yet."""
+        with suppress(PenstockError, OSError, ValueError):
+            return not self._assigner.folders.is_there(user, _name_of(job_key))
+        return False
+
+    def _report(
+        self, job_key: str, targets: Sequence[str], answer: AssignedFolder
+    ) -> None:
+        """Note a failure, or tell the new targets."""
+        if answer.failure:
+            with self._lock:
+                self._made.pop(job_key, None)
+                if job_key in self._present:
+                    self.failures[job_key] = answer.failure
+            what = f"the folder of job {job_key!r} was not moved: {answer.failure}"
+            user = _user_of(job_key)
+            self._complaints.add(what, None if user == os.geteuid() else user)
+            return
+        self.failures.pop(job_key, None)
+        if self.on_moved is not None:
+            self.on_moved(job_key, self._partition(targets, answer))
+
+    def _partition(self, targets: Sequence[str], answer: AssignedFolder) -> Partition:
         """Return what the preload library needs to redirect open files of a job.
 
         The number is 0, and nothing is redirected, if a path has a colon.
         """
-        roots = tuple(map(str, self._driver.roots(folder)))
-        number = self._numbers.setdefault(targets, len(self._numbers) + 1)
-        if any(":" in root for root in roots):
-            number = 0
-        return Partition(number, str(folder), self._driver.slots, roots)
-
-    def _make_folder(self, job_key: str) -> Path:
-        """Make the folder of a job, so that its first file is on the right targets."""
-        name = job_key.partition(":")[2]
-        if not name or "/" in name or "\0" in name or name in (".", ".."):
-            raise InputError(f"{name!r} cannot be the name of a folder")
-        folder = Path(self._folder.replace("{job}", name))
-        above = Path(self._folder.partition("{job}")[0].rpartition("/")[0] or "/")
-        try:
-            above.mkdir(parents=True, exist_ok=True)
-            if not (above / folder.relative_to(above).parts[0]).exists():
-                with self._lock:
-                    self._made.add(job_key)
-            _make_below(above, folder)
-        except OSError as error:
-            raise InputError(
-                f"cannot make the folder: {error.strerror}",
-                where=str(folder),
-                remedy="check the setting job_folder",
-            ) from None
-        return folder
+        roots, slots = tuple(answer.roots), self._assigner.driver.slots
+        number = 0 if any(":" in root for root in roots) else _number_of(targets)
+        return Partition(number, answer.folder, slots, roots, tuple(targets))
 
 
-def _is_own(job_key: str) -> bool:
-    """Return True for a job of the user who runs this process."""
-    return job_key.partition(":")[0] == str(os.geteuid())
+def _number_of(targets: Sequence[str]) -> int:
+    """Return a number for these targets, 1 or more, in any order.
 
-
-def _make_below(above: Path, folder: Path) -> None:
-    """Make `folder`, and those between it and `above`, for this user.
-
-    Raises `InputError` if another user has made one of them, or could put a folder or a
-    link of its own in the place of one. What is above them was chosen by the operator.
+    It is the same after a restart of the daemon: open files are redirected only if the
+    targets have changed. If two sets have the same number by chance, a change between
+    them redirects nothing.
     """
-    own = os.geteuid()
-    if above.lstat().st_uid not in (0, own) or above.stat().st_uid not in (0, own):
-        raise _refused(above, "belongs neither to root nor to you")
-    place = above
-    for part in folder.relative_to(above).parts:
-        mode = place.stat().st_mode
-        if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
-            raise _refused(place, "lets other users replace folders", "chmod +t it")
-        place /= part
-        with suppress(FileExistsError):
-            place.mkdir(mode=0o755)
-        status = place.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != own:
-            raise _refused(place, "is not a folder that belongs to you")
+    return 1 + crc32("\0".join(sorted(targets)).encode()) % (2**32 - 1)
 
 
-def _refused(
-    place: Path, what: str, remedy: str = "choose another job_folder"
-) -> InputError:
-    return InputError(what, where=str(place), remedy=remedy)
+def _user_of(job_key: str) -> int:
+    """Return the user id in a job key; -1, which is nobody's, if there is none."""
+    number = job_key.partition(":")[0]
+    return int(number) if number.isdecimal() else -1
+
+
+def _name_of(job_key: str) -> str:
+    return job_key.partition(":")[2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which users are trusted, and which process has a number.
+"""Which users are trusted, what is known of one, and which process has a number.
 
 The number of a process may be that of another one later. A number and a start together
 name one process since boot.
@@ -8,9 +8,37 @@ name one process since boot.
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
+from typing import NamedTuple
 
-__all__ = ["is_operator", "parse_start_ticks", "process_start_ticks"]
+__all__ = [
+    "KnownUser",
+    "is_operator",
+    "known_user",
+    "parse_start_ticks",
+    "process_start_ticks",
+]
+
+
+class KnownUser(NamedTuple):
+    """A user as the user database of this node has it."""
+
+    name: str
+    group: int
+    """Its main group."""
+    groups: tuple[int, ...]
+    """All its groups."""
+
+
+def known_user(user: int) -> KnownUser | None:
+    """Return what the user database knows of a user id; None: nothing."""
+    try:
+        entry = pwd.getpwuid(user)
+    except (KeyError, OverflowError):
+        return None
+    groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
+    return KnownUser(entry.pw_name, entry.pw_gid, tuple(groups))
 
 
 def is_operator(user: int) -> bool:

@@ -33,7 +33,8 @@ static void get_attributes(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
     struct stat status;
-    count_operation(req, OPERATION_getattr, inode, NULL, false);
+    if (begin_operation(req, OPERATION_getattr, inode, NULL, false) < 0)
+        return;
     int error;
     if (info && info->fh) {
         error = fstat(open_file_of(info)->fd, &status) ? errno : 0;
@@ -95,7 +96,8 @@ static void set_attributes(fuse_req_t req, fuse_ino_t ino, struct stat *new, int
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
     struct stat status;
-    count_operation(req, OPERATION_setattr, inode, NULL, true);
+    if (begin_operation(req, OPERATION_setattr, inode, NULL, true) < 0)
+        return;
     int fd = inodes_use(&mount->inodes, inode);
     if (fd < 0) {
         fuse_reply_err(req, -fd);
@@ -118,7 +120,8 @@ static void get_file_system(fuse_req_t req, fuse_ino_t ino)
     struct mount *mount = mount_of(req);
     struct statvfs status;
     (void)ino;
-    count_operation(req, OPERATION_statfs, &mount->inodes.root, NULL, false);
+    if (begin_operation(req, OPERATION_statfs, &mount->inodes.root, NULL, false) < 0)
+        return;
     if (fstatvfs(mount->inodes.root.fd, &status))
         fuse_reply_err(req, errno);
     else
@@ -144,8 +147,9 @@ static void get_values(fuse_req_t req, enum operation operation, fuse_ino_t ino,
 {
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
+    if (begin_operation(req, operation, inode, NULL, false) < 0)
+        return;
     char *value = size ? malloc(size) : NULL;
-    count_operation(req, operation, inode, NULL, false);
     int fd = inodes_use(&mount->inodes, inode);
     if (fd < 0 || (size && !value)) {
         fuse_reply_err(req, fd < 0 ? -fd : ENOMEM);
@@ -175,7 +179,8 @@ static void set_xattr(fuse_req_t req, fuse_ino_t ino, const char *name,
 {
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
-    count_operation(req, OPERATION_setxattr, inode, NULL, true);
+    if (begin_operation(req, OPERATION_setxattr, inode, NULL, true) < 0)
+        return;
     int fd = inodes_use(&mount->inodes, inode);
     int error = fd < 0 ? -fd : 0;
     if (!error) {
@@ -189,7 +194,8 @@ static void remove_xattr(fuse_req_t req, fuse_ino_t ino, const char *name)
 {
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
-    count_operation(req, OPERATION_removexattr, inode, NULL, true);
+    if (begin_operation(req, OPERATION_removexattr, inode, NULL, true) < 0)
+        return;
     int fd = inodes_use(&mount->inodes, inode);
     int error = fd < 0 ? -fd : 0;
     if (!error) {

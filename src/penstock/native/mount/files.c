@@ -26,7 +26,7 @@ static struct open_file *new_file(fuse_req_t req, int fd, struct inode *inode,
     struct open_file *file = malloc(sizeof(*file));
     if (!file)
         return NULL;
-    *file = (struct open_file){fd, application, inode, fuse_req_ctx(req)->uid};
+    *file = (struct open_file){fd, application, inode, owner_of(req)};
     inodes_count_open(&mount_of(req)->inodes, inode, 1);
     return file;
 }
@@ -35,14 +35,14 @@ static void close_file(struct mount *mount, struct open_file *file)
 {
     inodes_count_open(&mount->inodes, file->inode, -1);
     close(file->fd);
-    opens_give_back(&mount->opens, file->user);
+    opens_give_back(&mount->opens, file->owner);
     free(file);
 }
 
 /* Answer that a file was not opened, after the user's budget was charged for it. */
 static void reply_not_opened(fuse_req_t req, int error)
 {
-    opens_give_back(&mount_of(req)->opens, fuse_req_ctx(req)->uid);
+    opens_give_back(&mount_of(req)->opens, owner_of(req));
     fuse_reply_err(req, error);
 }
 
@@ -50,8 +50,10 @@ static void open_inode(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *in
 {
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
-    int application = count_operation(req, OPERATION_open, inode, NULL, false);
-    if (!opens_take(&mount->opens, fuse_req_ctx(req)->uid)) {
+    int application = begin_operation(req, OPERATION_open, inode, NULL, false);
+    if (application < 0)
+        return;
+    if (!opens_take(&mount->opens, owner_of(req))) {
         fuse_reply_err(req, ENFILE);
         return;
     }
@@ -123,8 +125,10 @@ static void create(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode
 {
     struct mount *mount = mount_of(req);
     struct inode *parent = inode_of(mount, ino);
-    int application = count_operation(req, OPERATION_create, parent, name, true);
-    if (!opens_take(&mount->opens, fuse_req_ctx(req)->uid)) {
+    int application = begin_operation(req, OPERATION_create, parent, name, true);
+    if (application < 0)
+        return;
+    if (!opens_take(&mount->opens, owner_of(req))) {
         fuse_reply_err(req, ENFILE);
         return;
     }
@@ -372,7 +376,8 @@ static void allocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t at, off_t l
                      struct fuse_file_info *info)
 {
     struct inode *inode = inode_of(mount_of(req), ino);
-    count_operation(req, OPERATION_fallocate, inode, NULL, true);
+    if (begin_operation(req, OPERATION_fallocate, inode, NULL, true) < 0)
+        return;
     int fd = open_file_of(info)->fd;
     set_removal_of_set_id(fuse_req_ctx(req)->uid != 0);
     fuse_reply_err(req, fallocate(fd, mode, at, length) ? errno : 0);

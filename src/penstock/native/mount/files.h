@@ -12,7 +12,7 @@ struct open_file {
     int fd;
     int application;
     struct inode *inode;
-    uid_t user; /* who has opened it */
+    uid_t owner; /* whose budget it counts in */
 };
 
 static inline struct open_file *open_file_of(const struct fuse_file_info *info)

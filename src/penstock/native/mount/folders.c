@@ -15,7 +15,7 @@ struct open_folder {
     DIR *stream;
     off_t at;            /* position of `next` */
     struct dirent *next; /* read, but not passed to the kernel yet; or NULL */
-    uid_t user;          /* who has opened it */
+    uid_t owner;         /* whose budget it counts in */
 };
 
 static struct open_folder *open_folder_of(const struct fuse_file_info *info)
@@ -47,7 +47,7 @@ static struct open_folder *new_folder(struct mount *mount, struct inode *inode)
 static void close_folder(struct mount *mount, struct open_folder *folder)
 {
     closedir(folder->stream);
-    opens_give_back(&mount->opens, folder->user);
+    opens_give_back(&mount->opens, folder->owner);
     free(folder);
 }
 
@@ -55,20 +55,21 @@ static void open_inode(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *in
 {
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
-    uid_t user = fuse_req_ctx(req)->uid;
-    count_operation(req, OPERATION_opendir, inode, NULL, false);
-    if (!opens_take(&mount->opens, user)) {
+    uid_t owner = owner_of(req);
+    if (begin_operation(req, OPERATION_opendir, inode, NULL, false) < 0)
+        return;
+    if (!opens_take(&mount->opens, owner)) {
         fuse_reply_err(req, ENFILE);
         return;
     }
     struct open_folder *folder = new_folder(mount, inode);
     if (!folder) {
         int error = errno;
-        opens_give_back(&mount->opens, user);
+        opens_give_back(&mount->opens, owner);
         fuse_reply_err(req, error);
         return;
     }
-    folder->user = user;
+    folder->owner = owner;
     info->fh = (uint64_t)folder;
     if (fuse_reply_open(req, info))
         close_folder(mount, folder);
@@ -180,11 +181,12 @@ static void list(fuse_req_t req, fuse_ino_t ino, size_t size, off_t at,
                  struct fuse_file_info *info, bool has_attributes)
 {
     struct inode *inode = inode_of(mount_of(req), ino);
+    if (begin_operation(req, OPERATION_readdir, inode, NULL, true) < 0)
+        return;
     struct listing listing = {.req = req,
                               .data = malloc(size),
                               .size = size,
                               .has_attributes = has_attributes};
-    count_operation(req, OPERATION_readdir, inode, NULL, true);
     int error = ENOMEM;
     if (listing.data)
         error = fill(&listing, inode, open_folder_of(info), at);

@@ -21,14 +21,14 @@ double gate_now(void)
 }
 #endif
 
-int gate_init(struct gate *gate)
+int gate_init(struct gate *gate, int threads)
 {
     const double no_limits[POOLS] = {INFINITY, INFINITY, INFINITY};
     memset(gate, 0, sizeof(*gate));
     limiter_init(&gate->limiter, no_limits, gate_now());
     gate->waiting.newer = gate->waiting.older = &gate->waiting;
     gate->sleeps_until_s = INFINITY;
-    gate->pool = pool_new();
+    gate->pool = pool_new(threads);
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -68,7 +68,7 @@ static void release(struct gate *gate, struct passage *passage)
 /* Pass a request that the scheduler has sent to the limiter. */
 static void limit(struct gate *gate, struct passage *passage, double now_s)
 {
-    if (passage->kind == KIND_SYNC || limiter_is_open(&gate->limiter))
+    if (passage->kind >= KIND_SYNC || limiter_is_open(&gate->limiter))
         release(gate, passage);
     else
         limiter_arrive(&gate->limiter, &passage->limited, now_s);
@@ -133,10 +133,13 @@ static void arrive(struct gate *gate, struct passage *passage)
 {
     struct penstock_scheduler *scheduler = &gate->scheduler;
     double now_s = passage->arrived_s;
+    bool is_write_or_urgent = passage->kind == KIND_METADATA
+                                  ? passage->is_urgent
+                                  : passage->kind != KIND_READ;
     if (gate->has_scheduler) {
-        int64_t slot = scheduler->arrive(scheduler->state, passage->application,
-                                         passage->kind != KIND_READ,
-                                         passage->limited.size_bytes, now_s);
+        int64_t slot =
+            scheduler->arrive(scheduler->state, passage->application,
+                              is_write_or_urgent, passage->limited.size_bytes, now_s);
         if (slot >= 0 && make_room(gate, slot) && !gate->slots[slot]) {
             passage->slot = slot;
             gate->slots[slot] = passage;
@@ -189,7 +192,7 @@ static void complete(struct gate *gate, struct passage *passage, int64_t moved_b
     struct meter *meter = gate->meters[passage->application];
     if (meter)
         meter_record(meter, now_s - passage->arrived_s, moved_bytes, now_s);
-    if (passage->kind != KIND_SYNC)
+    if (passage->kind < KIND_SYNC)
         limiter_complete(&gate->limiter, &passage->limited, moved_bytes, now_s);
     if (gate->has_scheduler && passage->slot >= 0)
         scheduler->complete(scheduler->state, passage->slot, moved_bytes, now_s);

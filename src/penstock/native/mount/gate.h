@@ -3,10 +3,11 @@
  * The gate: holds requests up until a scheduler and the limits let them go, and counts
  * them.
  *
- * All reads, writes and syncs of a mount pass one gate: gate_enter(), the transfer,
- * gate_leave(). A request that is held up waits in a queue, not in a thread, so that
- * thousands can wait; gate_park() hands it over, and a thread of the gate's pool runs
- * it later. Without a scheduler and limits the gate only counts, without a lock.
+ * All reads, writes and syncs of a mount pass one gate, and its metadata requests pass
+ * another one: gate_enter(), the work, gate_leave(). A request that is held up waits in
+ * a queue, not in a thread, so that thousands can wait; gate_park() hands it over, and
+ * a thread of the gate's pool runs it later. Without a scheduler and limits the gate
+ * only counts, without a lock.
  *
  * The scheduler orders requests, the limiter behind it delays them. To the scheduler
  * the limiter is the storage: requests that it has sent are outstanding until they
@@ -29,7 +30,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum kind { KIND_READ, KIND_WRITE, KIND_SYNC, KINDS };
+enum kind { KIND_READ, KIND_WRITE, KIND_SYNC, KIND_METADATA, KINDS };
 
 enum { MAX_APPLICATIONS = 1024 };
 
@@ -37,9 +38,11 @@ enum { MAX_APPLICATIONS = 1024 };
  * allocate or call back. mount/data_path.py has the same struct. */
 struct penstock_scheduler {
     void *state;
-    /* A request of size_bytes arrives (0: a sync). Returns its slot; below 0 if the
-     * table is full: the request is then sent at once, unscheduled. */
-    int64_t (*arrive)(void *state, int64_t application, int64_t is_write,
+    /* A request of size_bytes (0: a sync, or metadata) arrives. is_write_or_urgent: of
+     * reads, writes and syncs, it is no read; of metadata, it is urgent. Returns its
+     * slot; below 0 if the table is full: the request is then sent at once,
+     * unscheduled. */
+    int64_t (*arrive)(void *state, int64_t application, int64_t is_write_or_urgent,
                       int64_t size_bytes, double now_s);
     /* Returns the slot of the next request to send now, or -1. */
     int64_t (*next)(void *state, double now_s);
@@ -57,6 +60,7 @@ struct passage {
     int application;
     int64_t slot; /* at the scheduler; below 0: none */
     double arrived_s;
+    bool is_urgent;  /* a metadata request that must not wait */
     bool is_counted; /* It entered while the gate was active. */
     bool is_waiting, is_released, is_parked;
     bool is_refused; /* The gate was closed: answer with an error. */
@@ -91,7 +95,8 @@ struct gate {
 /* Return the time of the clock of the gate: CLOCK_MONOTONIC, in seconds. */
 double gate_now(void);
 
-int gate_init(struct gate *gate);
+/* `threads`: most threads for requests that do not run where they were read. */
+int gate_init(struct gate *gate, int threads);
 void gate_start(struct gate *gate);
 
 /* Register a request; set kind, application, limited.size_bytes and run before. Return

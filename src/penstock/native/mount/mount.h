@@ -14,7 +14,8 @@
  *   credentials.c  the rights of a thread
  *   gate.c         scheduler, limits and counts of reads and writes;
  *                  limiter.c, meter.c and pool.c belong to it
- *   operations.c   limits of metadata requests; replies.c sends their answers
+ *   metadata.c     scheduler and counts of metadata requests; operations.c limits
+ *                  them, replies.c sends delayed answers
  *   classify.c     which application a request belongs to
  *
  * A request is served in the thread of libfuse that read it, unless it has to wait at
@@ -57,7 +58,8 @@ enum operation {
 struct mount {
     struct inodes inodes;
     struct opens opens;
-    struct gate gate;
+    struct gate gate;     /* of reads, writes and syncs */
+    struct gate metadata; /* of metadata requests; it has no limits */
     struct classifier classifier;
     struct operations operations;
     struct fuse_session *session;
@@ -66,15 +68,22 @@ struct mount {
     pthread_t loop;
     bool is_serving;
     _Atomic int64_t counts[OPERATION_COUNT];
-    _Atomic int transfers; /* reads and writes in threads of libfuse */
+    _Atomic int transfers;      /* reads and writes in threads of libfuse */
+    _Atomic int own_operations; /* ordered metadata requests in threads of libfuse */
     /* The application that has replaced another one in open files. */
     int replaced_by[MAX_APPLICATIONS];
 };
+
+struct operation_request;
 
 /* What io.c knows about the request that this thread serves. */
 struct present_request {
     bool removes_set_id; /* It must remove set-user-ID bits. */
     double answer_at_s;  /* when it may be answered; 0: now */
+    const void *data;    /* the request as it was read */
+    size_t size;
+    int fd;                              /* from which it was read */
+    struct operation_request *operation; /* metadata.c; NULL: not ordered */
 };
 extern __thread struct present_request present_request;
 
@@ -88,14 +97,22 @@ static inline struct mount *mount_of(fuse_req_t req)
     return fuse_req_userdata(req);
 }
 
+/* Return whose budget a file counts in that this request opens. */
+static inline uid_t owner_of(fuse_req_t req)
+{
+    return opens_owner(&mount_of(req)->opens, fuse_req_ctx(req)->uid);
+}
+
 static inline struct inode *inode_of(struct mount *mount, fuse_ino_t ino)
 {
     return ino == FUSE_ROOT_ID ? &mount->inodes.root : (struct inode *)ino;
 }
 
-/* Count a metadata request on an inode, or on a name in it, for its application, which
- * is returned. `locked`: the kernel holds the lock of the inode meanwhile. */
-int count_operation(fuse_req_t req, enum operation operation, struct inode *inode,
+/* Begin a metadata request on an inode, or on a name in it: count it, and ask the
+ * scheduler. Return its application. If this is negative, the handler must return at
+ * once: the request has to wait, or was answered. `locked`: the kernel holds the lock
+ * of the inode meanwhile. */
+int begin_operation(fuse_req_t req, enum operation operation, struct inode *inode,
                     const char *name, bool locked);
 
 /* Count a request that is not charged to an application. */

@@ -40,12 +40,13 @@ static void reply_name(fuse_req_t req, struct inode *parent, int parent_fd,
         reply_entry(req, parent, name, &status);
 }
 
-/* Begin a request about a name: count it, and return the descriptor of the folder, or
- * answer with an error and return a negative number. */
+/* Begin a request about a name, and return the descriptor of the folder. If this is
+ * negative, the handler must return at once. */
 static int begin(fuse_req_t req, enum operation operation, struct inode *parent,
                  const char *name)
 {
-    count_operation(req, operation, parent, name, true);
+    if (begin_operation(req, operation, parent, name, true) < 0)
+        return -1;
     int fd = inodes_use(&mount_of(req)->inodes, parent);
     if (fd < 0)
         fuse_reply_err(req, -fd);
@@ -84,7 +85,8 @@ static void read_link(fuse_req_t req, fuse_ino_t ino)
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
     char target[PATH_MAX + 1];
-    count_operation(req, OPERATION_readlink, inode, NULL, false);
+    if (begin_operation(req, OPERATION_readlink, inode, NULL, false) < 0)
+        return;
     int fd = inodes_use(&mount->inodes, inode);
     if (fd < 0) {
         fuse_reply_err(req, -fd);

@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* Note that an application uses a folder; return true if another one uses it, too. */
-static bool is_shared(struct inode *folder, int application, double now_s)
+static bool use_folder(struct inode *folder, int application, double now_s)
 {
     if (folder->application >= 0 && folder->application != application)
         folder->shared_s = now_s;
@@ -21,15 +21,15 @@ static double take_turn(struct operation_limit *limit, double now_s)
 }
 
 double operations_charge(struct operations *operations, int application,
-                         struct inode *locked, double now_s)
+                         struct inode *locked, double now_s, bool *is_shared)
 {
     struct operation_limit *limit = &operations->limits[application];
     double turn_s = 0.0;
     pthread_mutex_lock(&operations->mutex);
     limit->count++;
-    bool shared = locked && is_shared(locked, application, now_s);
+    *is_shared = locked && use_folder(locked, application, now_s);
     if (limit->rate > 0.0)
         turn_s = take_turn(limit, now_s);
     pthread_mutex_unlock(&operations->mutex);
-    return shared || turn_s <= now_s ? 0.0 : turn_s;
+    return *is_shared || turn_s <= now_s ? 0.0 : turn_s;
 }

@@ -36,8 +36,9 @@ struct operations {
 };
 
 /* Count a request, and return when it may be answered (0: now). `locked` is the inode
- * that the kernel has locked meanwhile, or NULL. */
+ * that the kernel has locked meanwhile, or NULL; `is_shared` says whether another
+ * application uses it, too. */
 double operations_charge(struct operations *operations, int application,
-                         struct inode *locked, double now_s);
+                         struct inode *locked, double now_s, bool *is_shared);
 
 #endif

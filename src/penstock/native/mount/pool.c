@@ -9,10 +9,10 @@ struct pool_queue {
     pthread_mutex_t mutex;
     pthread_cond_t pushed;
     struct passage *first, **end;
-    int threads, idle, queued;
+    int threads, most_threads, idle, queued;
 };
 
-struct pool_queue *pool_new(void)
+struct pool_queue *pool_new(int most_threads)
 {
     struct pool_queue *pool = calloc(1, sizeof(*pool));
     if (!pool)
@@ -20,6 +20,7 @@ struct pool_queue *pool_new(void)
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->pushed, NULL);
     pool->end = &pool->first;
+    pool->most_threads = most_threads;
     return pool;
 }
 
@@ -54,7 +55,7 @@ static void *serve(void *argument)
 static void add_thread(struct pool_queue *pool)
 {
     pthread_t thread;
-    if (pool->idle >= pool->queued || pool->threads == POOL_THREADS)
+    if (pool->idle >= pool->queued || pool->threads == pool->most_threads)
         return;
     if (!pthread_create(&thread, NULL, serve, pool)) {
         pthread_detach(thread);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
  * Threads that run requests which had to wait. Threads are started when they are
- * needed, up to POOL_THREADS.
+ * needed.
  */
 #ifndef PENSTOCK_POOL_H
 #define PENSTOCK_POOL_H
@@ -9,9 +9,8 @@
 struct passage;
 struct pool_queue;
 
-enum { POOL_THREADS = 64 };
-
-struct pool_queue *pool_new(void);
+/* Return a pool with at most so many threads; NULL if memory is short. */
+struct pool_queue *pool_new(int most_threads);
 
 /* Call passage->run(passage) in a thread. */
 void pool_push(struct pool_queue *pool, struct passage *passage);

@@ -21,37 +21,18 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Most threads that read requests; files.c leaves some of them for metadata. */
+/* Most threads that read requests; files.c and metadata.c use 48 each. */
 #define MAX_THREADS 112
+/* Most threads for further requests. A metadata request that hangs at the storage keeps
+ * its thread, and the scheduler sends those of other applications nevertheless. */
+#define DATA_POOL_THREADS 64
+#define METADATA_POOL_THREADS 512
 /* Most background requests (read-ahead, write-back) at a time. The kernel's default is
  * 12 for all programs, so that one program with much read-ahead would hold up the
  * others before any scheduler sees their requests. */
 #define MAX_BACKGROUND 4096
 /* Ends the wait of the loop; no program uses it here. */
 #define WAKE_SIGNAL SIGUSR2
-
-/* --- Counting --------------------------------------------------------------------- */
-
-void count_only(fuse_req_t req, enum operation operation)
-{
-    atomic_fetch_add_explicit(&mount_of(req)->counts[operation], 1,
-                              memory_order_relaxed);
-}
-
-int count_operation(fuse_req_t req, enum operation operation, struct inode *inode,
-                    const char *name, bool locked)
-{
-    struct mount *mount = mount_of(req);
-    count_only(req, operation);
-    if (!atomic_load_explicit(&mount->classifier.is_on, memory_order_relaxed))
-        return 0;
-    const struct fuse_ctx *context = fuse_req_ctx(req);
-    int application = classify(&mount->classifier, &mount->inodes, inode, name,
-                               context->pid, context->uid);
-    present_request.answer_at_s = operations_charge(&mount->operations, application,
-                                                    locked ? inode : NULL, gate_now());
-    return application;
-}
 
 /* --- Mounting --------------------------------------------------------------------- */
 
@@ -122,7 +103,8 @@ EXPORT struct mount *penstock_mount_new(int root_fd, int64_t max_fds)
     pthread_mutex_init(&mount->operations.mutex, NULL);
     for (int i = 0; i < MAX_APPLICATIONS; i++)
         mount->replaced_by[i] = i;
-    if (gate_init(&mount->gate) || replies_start() ||
+    if (gate_init(&mount->gate, DATA_POOL_THREADS) ||
+        gate_init(&mount->metadata, METADATA_POOL_THREADS) || replies_start() ||
         inodes_init(&mount->inodes, root_fd, (size_t)max_fds)) {
         free(mount);
         return NULL;
@@ -177,9 +159,11 @@ EXPORT int penstock_mount_serve(struct mount *mount)
     set_wake_signal();
     set_serving(mount, true);
     gate_start(&mount->gate);
+    gate_start(&mount->metadata);
     int result = fuse_session_loop_mt(mount->session, config);
     set_serving(mount, false);
     gate_end(&mount->gate);
+    gate_end(&mount->metadata);
     fuse_loop_cfg_destroy(config);
     return result;
 }
@@ -188,6 +172,7 @@ EXPORT int penstock_mount_serve(struct mount *mount)
 EXPORT void penstock_mount_stop(struct mount *mount)
 {
     gate_close(&mount->gate);
+    gate_close(&mount->metadata);
     fuse_session_exit(mount->session);
     pthread_mutex_lock(&mount->gate.mutex);
     if (mount->is_serving)
@@ -203,30 +188,41 @@ EXPORT void penstock_mount_detach(struct mount *mount)
 
 /* --- Scheduler and limits --------------------------------------------------------- */
 
+/* Hold both schedulers still. */
 EXPORT void penstock_mount_lock(struct mount *mount)
 {
     pthread_mutex_lock(&mount->gate.mutex);
+    pthread_mutex_lock(&mount->metadata.mutex);
 }
 
 EXPORT void penstock_mount_unlock(struct mount *mount)
 {
+    pthread_mutex_unlock(&mount->metadata.mutex);
     pthread_mutex_unlock(&mount->gate.mutex);
 }
 
-/* Send what may go; call this with the mutex held, after every change of the
- * scheduler. */
+/* Send what may go; call this with both locked, after every change of a scheduler. */
 EXPORT void penstock_mount_dispatch(struct mount *mount)
 {
     gate_dispatch(&mount->gate);
+    gate_dispatch(&mount->metadata);
 }
 
-/* Set the scheduler, once, before requests are served. */
-EXPORT void penstock_mount_set_scheduler(struct mount *mount,
-                                         const struct penstock_scheduler *scheduler)
+static void set_scheduler(struct gate *gate, const struct penstock_scheduler *scheduler)
 {
-    mount->gate.scheduler = *scheduler;
-    mount->gate.has_scheduler = true;
-    atomic_store(&mount->gate.is_active, true);
+    gate->scheduler = *scheduler;
+    gate->has_scheduler = true;
+    atomic_store(&gate->is_active, true);
+}
+
+/* Set the scheduler of reads, writes and syncs, and that of metadata requests; once,
+ * before requests are served. */
+EXPORT void penstock_mount_set_schedulers(struct mount *mount,
+                                          const struct penstock_scheduler *data,
+                                          const struct penstock_scheduler *metadata)
+{
+    set_scheduler(&mount->gate, data);
+    set_scheduler(&mount->metadata, metadata);
 }
 
 /* Set the limits (bytes/s; infinity: none) of all data, reads and writes. */
@@ -277,6 +273,12 @@ EXPORT void penstock_mount_set_rules(struct mount *mount, classify_callback ask,
     classifier_set(&mount->classifier, ask, by_process, by_program, path_count, paths);
 }
 
+/* Let `ask` say whose budget the open files of a user id count in. */
+EXPORT void penstock_mount_set_owners(struct mount *mount, owner_callback ask)
+{
+    mount->opens.ask = ask;
+}
+
 /* --- Counts ----------------------------------------------------------------------- */
 
 /* The totals of a mount; mount/data_path.py has the same struct. */
@@ -284,20 +286,22 @@ struct totals {
     int64_t requests[KINDS];
     int64_t moved_bytes[KINDS];
     double held_up_s[KINDS];
-    int64_t waiting;
+    int64_t waiting;          /* reads, writes and syncs */
+    int64_t waiting_metadata; /* metadata requests */
 };
 
 EXPORT void penstock_mount_totals(struct mount *mount, struct totals *totals)
 {
-    struct gate *gate = &mount->gate;
-    pthread_mutex_lock(&gate->mutex);
+    penstock_mount_lock(mount);
     for (int kind = 0; kind < KINDS; kind++) {
+        struct gate *gate = kind == KIND_METADATA ? &mount->metadata : &mount->gate;
         totals->requests[kind] = gate->tallies[kind].requests;
         totals->moved_bytes[kind] = gate->tallies[kind].moved_bytes;
         totals->held_up_s[kind] = gate->tallies[kind].held_up_s;
     }
-    totals->waiting = gate->waiting_count;
-    pthread_mutex_unlock(&gate->mutex);
+    totals->waiting = mount->gate.waiting_count;
+    totals->waiting_metadata = mount->metadata.waiting_count;
+    penstock_mount_unlock(mount);
 }
 
 /* The service of an application; mount/data_path.py has the same struct. */
@@ -305,6 +309,7 @@ struct service {
     struct meter_figures figures;
     int64_t queued;
     int64_t operations;
+    int64_t queued_operations;
 };
 
 EXPORT void penstock_mount_service(struct mount *mount, int application,
@@ -312,11 +317,12 @@ EXPORT void penstock_mount_service(struct mount *mount, int application,
 {
     struct gate *gate = &mount->gate;
     memset(service, 0, sizeof(*service));
-    pthread_mutex_lock(&gate->mutex);
+    penstock_mount_lock(mount);
     if (gate->meters[application])
         service->figures = meter_read(gate->meters[application], gate_now());
     service->queued = gate->waiting_by_application[application];
-    pthread_mutex_unlock(&gate->mutex);
+    service->queued_operations = mount->metadata.waiting_by_application[application];
+    penstock_mount_unlock(mount);
     pthread_mutex_lock(&mount->operations.mutex);
     service->operations = mount->operations.limits[application].count;
     pthread_mutex_unlock(&mount->operations.mutex);

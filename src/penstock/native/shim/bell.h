@@ -9,9 +9,9 @@
  *
  * A bell is a file of BELL_SIZE bytes beside the pages, <user id>.bell. Only that user
  * can open it: nobody else can truncate it, which would kill the processes that map it.
- * The agent reads and writes it with pread and pwrite (penstock/live/node/bell.py). A
- * page refers to its bell by the words bell_user and bell_slot. A process that cannot
- * map the bell uses the lease in its page, and the agent notices its calls later.
+ * The agent reads and writes it with pread and pwrite (live/node/pages/bell.py). A page
+ * refers to its bell by the words bell_user and bell_slot. A process that cannot map
+ * the bell uses the lease in its page, and the agent notices its calls later.
  *
  * Who writes which word
  * ---------------------

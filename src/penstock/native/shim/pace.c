@@ -77,6 +77,18 @@ static bool job_is_idle(uint64_t now_ns)
     return true;
 }
 
+/* Count a gap inside an announced phase. Callers that pause together may begin before
+ * the first of them gets here, so calls in flight do not show that there was none. */
+static void count_pause(struct page_class *class, uint64_t from_ns, uint64_t to_ns)
+{
+    const uint64_t TICK_NS = 10000000; /* the end of a call may be stamped too early */
+    if (LOAD(attached_page->phases_begun) == LOAD(attached_page->phases_ended) ||
+        from_ns + TICK_NS < LOAD(attached_page->announced_at_ns))
+        return;
+    ADD(class->pauses, 1);
+    ADD(class->paused_ns, to_ns - from_ns);
+}
+
 /* Note the first call of a class after a gap; if the whole job was idle, an
  * operation begins. phase_begin_ns is stored first: see "Memory ordering" in page.h. */
 static SLOW void note_resume(struct page_class *class, uint64_t last_active_ns,
@@ -89,8 +101,10 @@ static SLOW void note_resume(struct page_class *class, uint64_t last_active_ns,
                                         now_ns))
         return; /* another call was first */
     STORE(class->resumed_ns, now_ns);
-    if (begins_phase)
+    if (begins_phase) {
+        count_pause(class, last_active_ns, now_ns);
         post();
+    }
 }
 
 static void note_begin(struct page_class *class, uint64_t now_ns)
@@ -405,6 +419,13 @@ void pace_end(struct paced_call *call, size_t moved_bytes)
     note_end(call->class, finish(call, moved_bytes, now_ns));
 }
 
+void pace_end_join(struct paced_call *call, size_t moved_bytes)
+{
+    ADD(attached_page->staging.joined_bytes, moved_bytes);
+    uint64_t now_ns = count_busy(call, moved_bytes);
+    note_end(call->class, finish(call, moved_bytes, now_ns));
+}
+
 void pace_end_async(struct paced_call *call, size_t moved_bytes)
 {
     uint64_t now_ns = count_moved(call, moved_bytes);
@@ -466,7 +487,7 @@ uint32_t pace_partition(void)
 
 uint64_t pace_drain_step_bytes(void)
 {
-    const uint64_t STEP_NS = 20000000, LEAST_BYTES = 256 << 10;
+    const uint64_t STEP_NS = 20000000, LEAST_BYTES = 64 << 10;
     struct grant grant;
     struct page_bucket *bucket = bucket_of(CLASS_DRAIN);
     if (LOAD(attached_page->mode) != MODE_CONTROL || bucket == NULL ||

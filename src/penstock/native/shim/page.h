@@ -3,9 +3,9 @@
  * The page: the memory that the processes of a job share with the agent of their node.
  *
  * A page is a file of PAGE_SIZE bytes. Every process of the job maps it MAP_SHARED; the
- * agent reads and writes it with pread and pwrite (penstock/live/node/page.py), because
+ * agent reads and writes it with pread and pwrite (live/node/pages/page.py), because
  * the owner of the file could truncate it, which kills processes that touch the
- * mapping. penstock/live/node/page_layout.py declares the same layout; a test compares
+ * mapping. live/node/pages/page_layout.py declares the same layout; a test compares
  * the two field by field.
  *
  * Units: times are CLOCK_MONOTONIC in nanoseconds, amounts are bytes, rates are bytes
@@ -145,7 +145,11 @@ struct page_class {
     _Atomic uint64_t resumed_ns; /* first call after a gap */
     /* Sum over callers of the time for which a dry run would have held them up. */
     _Atomic uint64_t would_hold_up_ns;
-    uint64_t unused_line[3];
+    /* Gaps inside announced phases in which no call of the job began or ended, and
+     * their length. */
+    _Atomic uint64_t pauses;
+    _Atomic uint64_t paused_ns;
+    uint64_t unused_line[1];
 };
 
 /* Staging (journal.h). STAGING_NONE: writes go to their files. */
@@ -167,7 +171,11 @@ struct page_staging {
     /* Parts lie in part_folder/0, part_folder/1, ... below this number; 0: in
      * part_folder itself. */
     _Atomic uint32_t part_slots;
-    uint64_t unused[3];
+    /* Written into parts, which is in moved_bytes of the writes; and copied from parts
+     * into files, which is not: the job has not got ahead. */
+    _Atomic uint64_t redirected_bytes;
+    _Atomic uint64_t joined_bytes;
+    uint64_t unused;
 };
 
 struct penstock_page {

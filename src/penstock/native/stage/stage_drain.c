@@ -45,11 +45,15 @@ int64_t drain_paced_step(struct slot_ref ref, uint64_t next)
 {
     struct paced_call call = {.class = NULL, .fd = -1};
     pace_begin_sized(&call, CLASS_WRITE, next, false);
+    bool joins = LOAD(ref.slot->partition) != 0;
     int64_t moved = step(ref, next);
-    if (moved > 0 && LOAD(ref.slot->partition) == 0)
+    if (joins) {
+        wrap_end_join(&call, moved);
+        return moved;
+    }
+    if (moved > 0)
         ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
-    wrap_end(&call, moved);
-    return moved;
+    return wrap_end(&call, moved);
 }
 
 /* True while this thread runs a function of the program. A drain that this function

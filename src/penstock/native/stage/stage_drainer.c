@@ -16,7 +16,8 @@
  *                    PENSTOCK_DRAIN. This is `penstock drain`.
  *   what was left    otherwise: the journals of programs that have ended, unpaced;
  *                    those of the page whose device and inode PENSTOCK_DRAIN_OF says,
- *                    or all.
+ *                    or all. With PENSTOCK_DRAIN_PARTS: those that have parts, of
+ *                    programs that live, too, which then write to their files.
  *
  * The agent starts a drainer for another user as root. Before it looks at anything of
  * that user, it joins cgroups (PENSTOCK_DRAIN_CGROUPS: descriptors of cgroup.procs,
@@ -26,6 +27,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -35,6 +37,10 @@
 
 #include "stage_slots.h"
 #include "stage_text.h"
+
+/* Threads that drain beside a job. Each has some of the journals: the files of a job
+ * may lie on many storage targets, and one stream of data keeps one of them busy. */
+enum { DRAIN_THREADS = 8 };
 
 /* Time between two looks into the folder; and after a look at which a journal was
  * kept. */
@@ -54,10 +60,11 @@ static bool is_journal(const char *name)
     return end != NULL && strcmp(end, ".journal") == 0;
 }
 
-/* Call `act` for every journal in the folder; return the greatest result. */
+/* Call `act` for every journal in the folder that belongs to `thread`, one of `threads`
+ * from 0 on: its inode is that number modulo `threads`. Return the greatest result. */
 static enum drain_result
 for_each_journal(enum drain_result (*act)(const char *name, const uint64_t page[2]),
-                 const uint64_t page[2])
+                 const uint64_t page[2], uint64_t thread, uint64_t threads)
 {
     enum drain_result most = DRAIN_NOTHING;
     char path[JOURNAL_NAME_BYTES];
@@ -69,7 +76,8 @@ for_each_journal(enum drain_result (*act)(const char *name, const uint64_t page[
     path[length++] = '/';
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         size_t room = strlen(entry->d_name) + 1;
-        if (!is_journal(entry->d_name) || length + room > sizeof path)
+        if (!is_journal(entry->d_name) || length + room > sizeof path ||
+            (uint64_t)entry->d_ino % threads != thread)
             continue;
         memcpy(path + length, entry->d_name, room);
         enum drain_result result = act(path, page);
@@ -107,22 +115,86 @@ static void correct_page(struct balance *before, struct balance now)
                                        &now.drained, now.absorbed);
 }
 
+/* When a thread of `drain_beside` last drained something. */
+static _Atomic uint64_t drained_at_ns;
+
+/* True unless a thread has found nothing to drain when it last looked. */
+static _Atomic bool is_busy[DRAIN_THREADS];
+
+static bool has_staged(struct balance now)
+{
+    return now.drained != now.absorbed;
+}
+
+/* Drain the journals of one thread once, and sleep. */
+static void drain_own_journals(unsigned thread, uint64_t look_ns)
+{
+    STORE(is_busy[thread], true);
+    enum drain_result result =
+        for_each_journal(foreign_drain_step, attached_page_id, thread, DRAIN_THREADS);
+    STORE(is_busy[thread], result != DRAIN_NOTHING);
+    if (result == DRAIN_DONE)
+        STORE(drained_at_ns, pace_now_ns());
+    else
+        sleep_ns(result == DRAIN_KEPT ? RETRY_NS : look_ns);
+}
+
+static void *drain_forever(void *thread)
+{
+    const uint64_t SELDOM_NS = 4 * LOOK_NS; /* often, the first thread has all of it */
+    for (;;) {
+        if (has_staged(read_balance()))
+            drain_own_journals((unsigned)(uintptr_t)thread, SELDOM_NS);
+        else
+            sleep_ns(SELDOM_NS);
+    }
+    return NULL;
+}
+
+/* Start the threads beside the first one. If one cannot be started, programs drain its
+ * journals by themselves. */
+static void start_threads(void)
+{
+    pthread_t started;
+    for (uintptr_t thread = 1; thread < DRAIN_THREADS; thread++) {
+        STORE(is_busy[thread], true);
+        if (pthread_create(&started, NULL, drain_forever, (void *)thread) == 0)
+            pthread_detach(started);
+    }
+}
+
+static bool is_any_busy(void)
+{
+    for (int thread = 0; thread < DRAIN_THREADS; thread++)
+        if (LOAD(is_busy[thread]))
+            return true;
+    return false;
+}
+
+/* Return true if a thread has drained something within `linger_ns`. */
+static bool has_drained_within(uint64_t linger_ns)
+{
+    /* Before the clock is read: other threads store later times. If one is later all
+     * the same, the difference is negative. */
+    uint64_t last_ns = LOAD(drained_at_ns);
+    return (int64_t)(pace_now_ns() - last_ns) < (int64_t)linger_ns;
+}
+
 /* Drain beside the job until nothing was drained for `linger_ns`. */
 static void drain_beside(uint64_t linger_ns)
 {
     struct balance before = {0, 0, 0};
-    for (uint64_t busy = pace_now_ns(); pace_now_ns() - busy < linger_ns;) {
+    STORE(drained_at_ns, pace_now_ns());
+    start_threads();
+    while (has_drained_within(linger_ns)) {
         struct balance now = read_balance();
-        enum drain_result result = DRAIN_NOTHING;
         STORE(attached_page->classes[CLASS_DRAIN].heartbeat_ns, now.since_ns);
-        if (now.drained != now.absorbed)
-            result = for_each_journal(foreign_drain_step, attached_page_id);
-        if (result == DRAIN_NOTHING && now.drained != now.absorbed)
-            correct_page(&before, now);
-        if (result == DRAIN_DONE)
-            busy = pace_now_ns();
+        if (has_staged(now))
+            drain_own_journals(0, LOOK_NS);
         else
-            sleep_ns(result == DRAIN_KEPT ? RETRY_NS : LOOK_NS);
+            sleep_ns(LOOK_NS);
+        if (has_staged(now) && !is_any_busy())
+            correct_page(&before, now);
     }
 }
 
@@ -241,6 +313,9 @@ void stage_drain_if_asked(void)
     else if (stage_is_ready() && has_page)
         drain_beside(limit_ms * UINT64_C(1000000));
     else if (stage_is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)
-        for_each_journal(foreign_drain_ended, page);
+        for_each_journal(secure_getenv("PENSTOCK_DRAIN_PARTS") != NULL
+                             ? foreign_join_part
+                             : foreign_drain_ended,
+                         page, 0, 1);
     raw_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);
 }

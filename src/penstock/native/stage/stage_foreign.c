@@ -94,12 +94,16 @@ static int drain_steps(struct journal *journal, int file, enum io_class class,
         struct paced_call call = {.class = NULL, .fd = -1};
         pace_begin_sized(&call, class, next, false);
         int64_t moved = locked_step(journal, file, next);
+        bool joins = journal_has_part(journal);
         /* Data in a part were counted as written, not as staged. */
-        if (moved > 0 && !journal_has_part(journal) &&
-            is_of_page(journal, attached_page_id))
+        if (moved > 0 && !joins && is_of_page(journal, attached_page_id))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
-        wrap_end(&call, moved);
-        if (moved == -EAGAIN && wait_for_progress(journal, wait))
+        if (joins)
+            wrap_end_join(&call, moved);
+        else
+            wrap_end(&call, moved);
+        if (moved == -EAGAIN && class != CLASS_DRAIN &&
+            wait_for_progress(journal, wait))
             continue;
         if (moved < 0)
             return (int)moved;
@@ -216,7 +220,11 @@ enum drain_result foreign_drain_step(const char *name, const uint64_t page[2])
     /* A part is joined by its writer, or after its writer's death. */
     bool ours = is_of_page(&journal, page) &&
                 !(journal_has_part(&journal) && journal_is_locked(&journal, LOCK_LIFE));
-    if (ours && !journal_is_empty(&journal)) {
+    /* While a program drains by itself, its drainer must not wait in turn with it: a
+     * turn that finds the journal locked is lost for the whole job. */
+    if (ours && journal_is_locked(&journal, LOCK_DRAIN))
+        result = DRAIN_KEPT;
+    else if (ours && !journal_is_empty(&journal)) {
         struct lock_wait wait = {0};
         int file =
             wants_call(&journal) ? -EBUSY : find_file(&journal, -1, AT_FDCWD, NULL);
@@ -240,6 +248,20 @@ enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2])
         drain_and_clean_up(&journal, name, -1, AT_FDCWD, NULL);
     journal_close(&journal);
     return ended ? DRAIN_DONE : DRAIN_NOTHING;
+}
+
+enum drain_result foreign_join_part(const char *name, const uint64_t page[2])
+{
+    struct journal journal;
+    if (journal_open(&journal, name) != 0)
+        return DRAIN_NOTHING;
+    bool wanted = is_of_page(&journal, page) && journal_has_part(&journal);
+    if (wanted) {
+        atomic_fetch_or(&journal.header->flags, JOURNAL_WRITE_THROUGH);
+        drain_and_clean_up(&journal, name, -1, AT_FDCWD, NULL);
+    }
+    journal_close(&journal);
+    return wanted ? DRAIN_DONE : DRAIN_NOTHING;
 }
 
 static int drain_on_request(struct journal *journal, struct lock_wait *wait)

@@ -11,7 +11,9 @@
  * crash. When the partition changes again, the next write joins the part first; its own
  * data go to a new part, or to the file if the targets are those of the opening again.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "stage_slots.h"
 #include "stage_text.h"
@@ -70,6 +72,28 @@ bool part_is_current(uint32_t partition)
     return LOAD(attached_page->staging.partition) == partition;
 }
 
+/* Return the slot of the next part: the files of a process are spread over all slots,
+ * and processes begin with different ones. */
+static uint64_t next_slot(uint32_t slot_count)
+{
+    static _Atomic uint32_t parts_made;
+    return ((uint64_t)raw_getpid() + atomic_fetch_add(&parts_made, 1)) % slot_count;
+}
+
+/* Replace a path by one without links. A slot is a link that leads to other targets
+ * when the partition changes; a part stays where it was made. A folder that is missing
+ * is left to the making of the part, which reports it. */
+static bool resolve(char *folder, size_t room)
+{
+    const int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    int fd = (int)raw_call(SYS_openat, AT_FDCWD, (long)folder, flags, 0, 0, 0);
+    if (fd < 0)
+        return true;
+    bool done = identity_fd_path(fd, folder, room);
+    raw_call(SYS_close, fd, 0, 0, 0, 0, 0);
+    return done;
+}
+
 bool part_find_place(int fd, uint32_t partition, struct part_place *place)
 {
     char folder[PART_FOLDER_BYTES];
@@ -79,12 +103,10 @@ bool part_find_place(int fd, uint32_t partition, struct part_place *place)
     folder[sizeof folder - 1] = '\0';
     place->partition = partition;
     char *to = text_put(place->folder, end, folder);
-    if (slots_there > 0) {
-        uint64_t process = (uint64_t)raw_getpid();
-        to = text_put_decimal(text_put(to, end, "/"), end, process % slots_there);
-    }
+    if (slots_there > 0)
+        to = text_put_decimal(text_put(to, end, "/"), end, next_slot(slots_there));
     return to != NULL && folder[0] == '/' && is_in_job_folder(fd) &&
-           part_is_current(partition);
+           resolve(place->folder, sizeof place->folder) && part_is_current(partition);
 }
 
 void part_forbid(int fd)

@@ -120,7 +120,9 @@ static enum verdict append_once(struct slot_ref ref, const struct load *load,
     if ((!first || !is_shared(ref.slot)) && (!first || claim_offset(order, load->size)))
         verdict = append(&ref.slot->journal, load, order) ? FULL : ABSORBED;
     /* Count the data now: they will be drained whatever the call returns. */
-    if (!journal_has_part(&ref.slot->journal))
+    if (journal_has_part(&ref.slot->journal))
+        ADD(attached_page->staging.redirected_bytes, order->done - before);
+    else
         ADD(attached_page->staging.absorbed_bytes, order->done - before);
     /* Look after the commit: a process that set the flag before it has not seen the
      * record. */

@@ -17,6 +17,7 @@ Rule, once per period of dt seconds:
    does not need goes to the others (weighted max-min fairness).
 3. *Lead.* a_i is what i was served more than its fair part of what all were served, on
    all storages; it is at most `MAX_LEAD_S` seconds of f_i. All leads add up to 0.
+   Service on other storages counts gradually, with the time constant `ELSEWHERE_S`.
 4. *Rates.* While two or more applications have requests, at one mount or at several, i
    may draw
 
@@ -32,6 +33,13 @@ f_i (HEADROOM - 1) / GAIN. So the error over a time T is at most a constant divi
 T, however many processes an application has. Why no service is lost: the rates add up
 to more than C, so that C is reached and can grow.
 
+Why applications are served evenly on all storages: the agreed total may be reached in
+many ways, also with everything on one storage, where the application then starves on
+the others. If service elsewhere counted at once, nothing would prefer one way, and the
+storage that hears of it last would draw it all. Because it counts late, a storage that
+serves an application more than others do sees the larger lead, and slows it down. An
+application that uses one storage only gets its share with a delay of `ELSEWHERE_S`.
+
 *Reserve.* An application may be unable to use its fair rate: its processes compute in
 between, or are too few. Others must not wait for it. Its reserve is unlimited, except:
 
@@ -41,7 +49,8 @@ between, or are too few. Others must not wait for it. Its reserve is unlimited, 
   room and its credit did not block it, the reserve is 1.1 times what it used, for a
   pause of `PAUSE_S`, which doubles up to `MAX_PAUSE_S` while trials fail.
 
-A mount that has sent no report for one lease is forgotten.
+A mount that has sent no report for one lease is forgotten; an application that no mount
+reports any more, `MAX_PAUSE_S` after its last request.
 
 Source: not in two-level scheduling, where all clients of a server pass one scheduler.
 
@@ -86,6 +95,8 @@ _MIN_LEAD_BYTES: Final = 4 << 20
 TRIAL_S: Final = 2.0
 PAUSE_S: Final = 2.0
 MAX_PAUSE_S: Final = 16.0
+#: Service on other storages becomes a lead with this time constant.
+ELSEWHERE_S: Final = 1.0
 #: Time constant of what is measured.
 _SMOOTH_S: Final = 1.0
 #: An application has requests if it had some in this time.
@@ -133,7 +144,7 @@ class _Account:
     new_bytes: float = 0.0
     """What it was sent since the last decision."""
     elsewhere_bytes: float = 0.0
-    """What it was sent on other storages since the last decision."""
+    """What it was sent on other storages and is not yet part of the lead."""
     smoothed_bytes: float = 0.0
     """What it was served; older service counts less."""
     busy_share: float = -1.0
@@ -249,6 +260,7 @@ class CreditAllocator:
         passed_s = min(now - before_s, LEASE_S)
         self._decided_s = now
         self._count_reports(before_s, passed_s, now)
+        self._forget_applications(now)
         weights = self._active_weights(now)
         self._update_capacity(passed_s)
         self._update_leads(weights)
@@ -278,10 +290,12 @@ class CreditAllocator:
     def _count_reports(self, before_s: float, passed_s: float, now: float) -> None:
         """Count what was used since the last decision, at `before_s`."""
         fade = exp(-passed_s / _SMOOTH_S)
+        counted_part = 1.0 - exp(-passed_s / ELSEWHERE_S)
         self._smoothed_s = self._smoothed_s * fade + passed_s
         for account in self._accounts.values():
             account.smoothed_bytes *= fade
-            account.new_bytes, account.elsewhere_bytes = account.elsewhere_bytes, 0.0
+            account.new_bytes = counted_part * account.elsewhere_bytes
+            account.elsewhere_bytes -= account.new_bytes
             account.busy_share, account.blocked = -1.0, False
         for mount in self._mounts.values():
             reported_s = mount.reported_s - mount.counted_s
@@ -298,6 +312,17 @@ class CreditAllocator:
         newest = 1.0 - fade
         for account in self._accounts.values():
             account.update_activity(newest, now)
+
+    def _forget_applications(self, now: float) -> None:
+        """Forget applications that have left; a pause of a reserve is over by then."""
+        present = {name for mount in self._mounts.values() for name in mount.points}
+        left = [
+            name
+            for name, account in self._accounts.items()
+            if name not in present and now - account.active_s > MAX_PAUSE_S
+        ]
+        for name in left:
+            del self._accounts[name]
 
     def _active_weights(self, now: float) -> dict[str, float]:
         """Return the promises of the applications that have requests."""

@@ -4,7 +4,7 @@
 Every storage has its own allocator (`penstock.qos.credit`). What an application is
 served on one storage counts as a lead on all others, and the mounts of each storage are
 told what the others have served, so that their schedulers count it too
-(`penstock.qos.remote_service`).
+(`penstock.qos.parts.remote_service`).
 
 Totals count from the first report of a mount on, and only grow.
 

@@ -204,11 +204,17 @@ class Writer:
     redirects: bool = True
     """True: every request goes to the targets that the strategy chooses now. False:
     its files stay on the targets that were chosen when it opened them."""
+    joins: bool = False
+    """For a writer that redirects. True: what it has written to other targets than
+    those of its open files is written once more, to these, when it closes or syncs
+    them, or when the targets change again (as the preload library does)."""
     opened_s: float | None = None
     """When it opens its files (s), if before the first write. For partitions: a writer
     that does not redirect keeps the targets of this moment."""
     open_phase: OpenPhase | None = None
     """The I/O phase in which it is at the start; None: in none."""
+    foreseen: bool = True
+    """False: strategies do not know when its first I/O phase will begin."""
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.start_s):
@@ -277,6 +283,11 @@ class Writer:
         write, pause = Step(Act.WRITE, size), Step(Act.WORK, delay)
         steps = (write, *(step for _ in range(count - 1) for step in (pause, write)))
         return cls(name, (*steps, Step(Act.CLOSE)), **rest)  # type: ignore[arg-type]
+
+    @property
+    def keeps_targets(self) -> bool:
+        """True if it matters on which targets it has opened its files."""
+        return self.joins or not self.redirects
 
     @property
     def largest(self) -> float:

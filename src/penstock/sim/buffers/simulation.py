@@ -18,21 +18,18 @@ the engine, times that differ by rounding errors only are one instant
 3. requests that wait begin; where a request goes is decided when it begins. A process
    with staged data stages further requests until its buffer is empty: data reach the
    storage in the order in which they were written. A writer that does not redirect
-   keeps the targets that it had when it opened its files;
+   keeps the targets that it had when it opened its files; one that joins writes to
+   them what it has redirected, before other targets are used and before it closes;
 4. a drain begins for every group whose application has its turn: all that it has staged
    now, as one operation. Drains of applications whose turn is over stop where they are;
 5. every target on which a request began, ended, stopped or went on is shared again
    (`buffers_sharing`), also if its policy asked to be called now;
 6. the clock moves to the next instant at which anything ends or was asked for.
 
-The files: `buffers_model` describes what is simulated, `buffers_state` what changes
-during a run, `buffers_queue` holds the requests that wait for a target,
-`buffers_regions` holds all targets, `buffers_sharing` shares one, `buffers_status` says
-what a strategy is shown, `buffers_delta` makes delta-graphs.
-
-The loop is not that of `penstock.sim.engine`, which knows all flows and their targets
-before it starts, and is compiled; here decisions make flows. A test checks that both
-give the same numbers where nothing is staged.
+The files: `model` describes what is simulated, `state` what changes during a run,
+`queue` holds the requests that wait for a target, `regions` all targets; `sharing`
+shares one, `status` says what a strategy is shown, `delta` makes delta-graphs. Here
+decisions make flows, which `penstock.sim.engine` knows before it starts.
 """
 
 from __future__ import annotations
@@ -229,7 +226,7 @@ class _Simulation:
             if app.waiting > 0:
                 lost = app.waiting - self._served(app)
                 app.lost += elapsed * lost / app.writer.processes
-        for group in self._pending:
+        for group in (g for g in self._pending if not g.is_joining):
             application = group.application
             lost = group.processes * (1.0 - (group.drain.share() if group.drain else 0))
             application.lost += elapsed * lost / application.writer.processes
@@ -286,6 +283,9 @@ class _Simulation:
     def _complete_write(self, group: ProcessGroup, write: Operation) -> None:
         app = group.application
         group.write = None
+        if group.is_joining:
+            self._end_join(group)
+            return
         app.written += write.volume
         if write.staged:
             group.undrained_bytes += write.volume
@@ -296,6 +296,7 @@ class _Simulation:
         else:
             app.through += write.volume
             app.waiting -= group.processes
+            group.note_apart(write.volume)
         app.requests.append(
             WriteRequest(
                 group.pending_since,
@@ -308,6 +309,25 @@ class _Simulation:
         if group.number == 0:
             self._count_iteration(app, write.volume)
         self._next_step(group)
+
+    def _begin_join(self, group: ProcessGroup) -> None:
+        """Begin to write redirected data to the targets of the files."""
+        group.is_joining = True
+        group.application.waiting += group.processes
+        join = Operation(group, self._now, group.apart_bytes)
+        self._regions.start(join, group.targets, group.application.number, 1.0)
+        group.write = join
+
+    def _end_join(self, group: ProcessGroup) -> None:
+        """Go on with the step that waited for a join; a request is pending already."""
+        group.is_joining, group.apart_bytes = False, 0.0
+        group.application.waiting -= group.processes
+        act = group.steps[group.position][0]
+        if act is Act.CLOSE:
+            group.application.close(group, self._now)
+            self._is_changed = True
+        if act is not Act.WRITE:
+            self._next_step(group)
 
     def _count_iteration(self, app: WriterState, volume: float) -> None:
         """Count a request of the first group.
@@ -351,6 +371,9 @@ class _Simulation:
                 app.syncing += 1
                 app.waiting += group.processes
                 self._is_changed = app.is_turn_due = True
+                return
+            elif group.apart_bytes > 0:
+                self._begin_join(group)
                 return
             elif act is Act.CLOSE:
                 app.close(group, self._now)
@@ -418,7 +441,10 @@ class _Simulation:
     def _begin_write(self, group: ProcessGroup) -> bool:
         """Begin the pending request of a group; return False if it must wait."""
         order = self._orders[group.application.number]
-        if self._must_flush(group, order):
+        if group.is_joining or self._must_flush(group, order):
+            return False
+        if group.apart_bytes > 0 and group.apart_targets != order.targets:
+            self._begin_join(group)
             return False
         if order.stage and self._buffer is None and not group.is_committed:
             raise InputError(
@@ -448,10 +474,9 @@ class _Simulation:
         app = group.application
         if group.is_committed and group.write_targets:
             return group.write_targets
-        if app.writer.redirects:
-            return order.targets
-        group.targets = group.targets or app.targets or order.targets
-        return group.targets
+        if app.writer.keeps_targets:
+            group.targets = group.targets or app.targets or order.targets
+        return order.targets if app.writer.redirects else group.targets
 
     def _start(
         self, group: ProcessGroup, volume: float, order: StagingOrder, *, drains: bool

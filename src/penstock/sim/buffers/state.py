@@ -101,7 +101,13 @@ class ProcessGroup:
     """Number of its present or last I/O phase."""
     in_phase: bool = False
     targets: tuple[int, ...] = ()
-    """Targets of its open files, if it does not redirect."""
+    """Targets of its open files, if it does not redirect, or joins."""
+    apart_bytes: float = 0.0
+    """Data on other targets than those of its files, to be joined (bytes)."""
+    apart_targets: tuple[int, ...] = ()
+    """Targets of these data."""
+    is_joining: bool = False
+    """True if `write` joins such data."""
     write_targets: tuple[int, ...] = ()
     """Targets of its present or last request to the storage."""
     is_committed: bool = False
@@ -118,6 +124,12 @@ class ProcessGroup:
     def has_staged(self) -> bool:
         """True if its buffer is not empty."""
         return self.undrained_bytes > 0 or self.drain is not None
+
+    def note_apart(self, volume: float) -> None:
+        """Note a request that is done: perhaps its data must be joined later."""
+        if self.application.writer.joins and self.write_targets != self.targets:
+            self.apart_bytes += volume
+            self.apart_targets = self.write_targets
 
     def staged(self, now: float) -> float:
         """Return what its buffer holds (bytes)."""
@@ -209,7 +221,7 @@ class WriterState:
         for group in self.groups:
             self.open(group, phase.began_s)
             group.is_committed, group.write_targets = phase.is_writing, phase.targets
-            group.targets = () if self.writer.redirects else phase.targets
+            group.targets = phase.targets if self.writer.keeps_targets else ()
             group.undrained_bytes = part * phase.staged_bytes
             if phase.staged_bytes > 0:
                 self.holders[group] = None

@@ -44,7 +44,7 @@ def status_of(
     written = app.written
     if under_way and first.write:
         written += first.write.volume - under_way
-    open_targets = () if writer.redirects else first.targets
+    open_targets = first.targets if writer.keeps_targets else ()
     return ApplicationStatus(
         writer.name,
         phase_began_s=app.phase_began,
@@ -64,6 +64,7 @@ def status_of(
         under_way_bytes=under_way,
         open_targets=open_targets or (first.write_targets if under_way else ()),
         redirects=writer.redirects,
+        joins=writer.joins,
         next_phase_s=_next_phase_s(app, table),
         work_s=table.work_after_phase(first.position),
     )
@@ -83,6 +84,6 @@ def _under_way(app: WriterState, now: float) -> float:
 def _next_phase_s(app: WriterState, table: PhaseTable) -> float:
     """Return when the next I/O phase begins, as the steps say (s)."""
     first = app.groups[0]
-    if first.in_phase:
+    if first.in_phase or not (app.phases or app.writer.foreseen):
         return inf
     return first.work_ends_s + table.work_before_write(first.position)

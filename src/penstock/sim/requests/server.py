@@ -4,7 +4,8 @@
 With n requests at the server it serves C(n) bytes/s in total. The `threads` oldest
 requests share C(n) equally; the others wait in order of arrival. So one thread serves
 requests one after the other, and many threads serve them at once. A request of s bytes
-takes as long as moving s + overhead bytes.
+takes as long as moving s + overhead bytes. Its answer arrives some time after that (the
+way there and back, and the work of both ends), in which the server serves others.
 
 Memory. A server with a memory of M bytes answers a write when the memory has taken it.
 It takes A bytes/s while it is not full, and C(n) bytes/s, what it drains, when it is.
@@ -46,6 +47,8 @@ class ServerSpec:
     """Requests in service at once; inf: all."""
     overhead_bytes: float = 0.0
     """Overhead per request (positioning, metadata), as bytes of lost throughput."""
+    delays_s: tuple[float, ...] = (0.0,)
+    """Times from the end of the service to the answer; one is drawn per request."""
     changes: tuple[tuple[float, float], ...] = ()
     """(time in s, share of the capacity from then on), in order of time."""
     memory_bytes: float = 0.0
@@ -74,6 +77,12 @@ class ServerSpec:
                 "a server with a memory needs a finite throughput into it",
                 where="absorb_bytes_per_s",
                 remedy="give the throughput of its network, for example",
+            )
+        if not self.delays_s or not all(0 <= delay < inf for delay in self.delays_s):
+            raise InputError(
+                f"{self.delays_s!r} are not delays of answers",
+                where="delays_s",
+                remedy="list one or more times of at least 0 s",
             )
         if not self.curve or not _is_ascending(self.curve):
             raise InputError(

@@ -7,8 +7,9 @@ node has one for each server (``schedulers_at="mounts"``). A client request is s
 over the servers by the layout of its application's files, and is answered when its last
 part is complete.
 
-Order of events at equal times: completions, changes of capacity, reports from other
-servers, messages of central credit, new requests, wake-ups that a scheduler asked for.
+Order of events at equal times: completions, answers that arrive later than these,
+changes of capacity, reports from other servers, messages of central credit, new
+requests, wake-ups that a scheduler asked for.
 Events of one kind are handled in the order in which they were planned. After each event
 the scheduler concerned is asked which requests to send
 (`_RequestSimulation._dispatch`). The same seed gives the same bytes.
@@ -48,11 +49,12 @@ SchedulersAt: TypeAlias = Literal["servers", "nodes", "mounts"]
 
 # Event kinds; at equal times the lower number goes first.
 _COMPLETION: Final = 0
-_CAPACITY_CHANGE: Final = 1
-_REPORT: Final = 2
-_CREDIT: Final = 3
-_ISSUE: Final = 4
-_WAKE: Final = 5
+_ANSWER: Final = 1
+_CAPACITY_CHANGE: Final = 2
+_REPORT: Final = 3
+_CREDIT: Final = 4
+_ISSUE: Final = 5
+_WAKE: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +233,7 @@ def _point(name: str, scheduler: QosScheduler, exchange: Exchange) -> _Point:
 class _Storage:
     """A server, and the version of its planned completion."""
 
+    spec: ServerSpec
     server: Server
     version: int = 0
     """Events of older versions are void."""
@@ -262,12 +265,13 @@ class _RequestSimulation:
         self._serial = 0
         self._exchange = exchange
         self._random = default_rng(SeedSequence((seed, 0)))
+        self._delay_random = default_rng(SeedSequence((seed, 2)))
         self._parts: dict[Request, _Part] = {}
         self._answered: list[tuple[str, float, float, int]] = []
         self._unanswered = 0
         self._points = {point.name: point for point in points}
         self._schedulers_at = schedulers_at
-        self._storages = [_Storage(Server(server)) for server in servers]
+        self._storages = [_Storage(spec, Server(spec)) for spec in servers]
         self._applications = tuple(dict.fromkeys(c.application for c in clients))
         self._set_layouts(clients)
         self._plan_capacity_changes(servers)
@@ -341,6 +345,7 @@ class _RequestSimulation:
         """
         handlers: dict[int, Callable[[Any, float], None]] = {
             _COMPLETION: self._on_completion,
+            _ANSWER: self._on_answer,
             _CAPACITY_CHANGE: self._on_capacity_change,
             _REPORT: self._on_report,
             _CREDIT: self._on_credit,
@@ -358,9 +363,24 @@ class _RequestSimulation:
         if version != storage.version:
             return
         request = storage.server.take(now)
+        self._plan_completion(storage)
+        delay_s = self._delay_s(storage)
+        if delay_s:
+            self._plan(now + delay_s, _ANSWER, request)
+        else:
+            self._on_answer(request, now)
+
+    def _delay_s(self, storage: _Storage) -> float:
+        """Return the time from the end of a service to its answer."""
+        delays_s = storage.spec.delays_s
+        if len(delays_s) == 1:
+            return delays_s[0]
+        return delays_s[self._delay_random.integers(len(delays_s))]
+
+    def _on_answer(self, request: Request, now: float) -> None:
+        """Tell the scheduler, and the client if it was the last part."""
         client_request, point, _ = self._parts.pop(request)
         point.entry.complete(request, request.size_bytes, now)
-        self._plan_completion(storage)
         self._dispatch(point, now)
         client_request.incomplete -= 1
         if not client_request.incomplete:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Small pictures of one time, one below the other, with the same colours and scale.
 
-import { drawAxes, scaleOf } from "./axes.js";
+import { drawAxes, drawUnknown, scaleOf } from "./axes.js";
 import { drawn } from "./dom.js";
 import { axisTime, rate } from "./format.js";
 import { pointsOf } from "./samples.js";
@@ -15,8 +15,8 @@ export function comparedPictures(pictures, palette) {
   const most = largest(all.flat());
   palette.assign(most);
   const keys = palette.inOrder(most);
-  const figures = pictures.map(([title], at) => figure(
-    title, all[at], { keys, palette, both: all.flat() }));
+  const figures = pictures.map(([title, { unknown = [] }], at) => figure(
+    title, all[at], { keys, palette, both: all.flat(), unknown }));
   const legend = document.createElement("ul");
   legend.className = "legend";
   legend.append(...legendItems(keys, palette, false));
@@ -24,7 +24,7 @@ export function comparedPictures(pictures, palette) {
 }
 
 // One picture; `both` are the points of all, which have the same scale.
-function figure(title, points, { keys, palette, both }) {
+function figure(title, points, { keys, palette, both, unknown }) {
   const [from, to] = [points[0]?.time ?? 0, points.at(-1)?.time ?? 1];
   const width = Math.min(700, 0.86 * document.documentElement.clientWidth);
   const bandwidth = points.findLast((point) => point.bandwidth)?.bandwidth;
@@ -33,6 +33,7 @@ function figure(title, points, { keys, palette, both }) {
   drawAxes(svg, scale, { width, height: HEIGHT, amount: rate, bandwidth,
     time: axisTime });
   drawStack(svg, points, { keys, palette, scale, to, names: false });
+  drawUnknown(svg, unknown, scale);
   const made = document.createElement("figure");
   made.className = "picture still";
   const caption = document.createElement("figcaption");

@@ -4,7 +4,7 @@
 import { drawn, paragraph, plainButton, table } from "./dom.js";
 import { BOTTOM, LEFT, TOP, drawAxes } from "./axes.js";
 import { axisTime, counted, duration, instant, nameOf, part, plainSeconds, rate,
-  volume } from "./format.js";
+  userName, volume } from "./format.js";
 import { getJson } from "./server.js";
 
 const MOST_OPERATIONS = 20;
@@ -41,6 +41,7 @@ export class JobDialog {
   update(status) {
     this.shared = status.bandwidth ?? undefined;
     this.mode = status.mode;
+    this.users = status.users;
     const isDue = this.askedS !== null && status.time - this.askedS >= FOLLOW_S;
     if (this.dialog.open && isDue) this.refresh(status.time);
   }
@@ -61,7 +62,7 @@ export class JobDialog {
     try {
       const which = joined ? `?joined=${joined}` : "";
       const answer = await getJson(`api/jobs/${encodeURIComponent(key)}${which}`);
-      parts = jobParts(answer, this.shared, this.mode);
+      parts = jobParts(answer, this);
     } catch (error) {
       parts = [paragraph(error.message, "bad")];
     }
@@ -72,9 +73,9 @@ export class JobDialog {
   }
 }
 
-function jobParts(answer, shared, mode) {
+function jobParts(answer, { shared, mode, users }) {
   const parts = [paragraph(answer.explanation)];
-  if (answer.job) parts.push(facts(nowOf(answer.job, shared, mode)));
+  if (answer.job) parts.push(facts(nowOf(answer.job, { shared, mode, users })));
   if (answer.report) parts.push(...reportParts(answer.report, shared));
   else parts.push(paragraph(noReport(answer), "muted"));
   return parts;
@@ -86,7 +87,7 @@ function noReport({ job, report_note: note }) {
   return job && note.startsWith("there is no job") ? "No operation has ended yet." : note;
 }
 
-function nowOf(line, shared, mode) {
+function nowOf(line, { shared, mode, users }) {
   const pairs = [
     ["moved",
       `${volume(line.moved, shared)} in ${counted(line.operations, "operation")}`],
@@ -95,6 +96,7 @@ function nowOf(line, shared, mode) {
     ["lost", `${plainSeconds(line.lost)} of ${plainSeconds(line.age)}`],
     ["yield", line.progress_yield.toFixed(3)],
     ["nodes", line.nodes.join(", ")],
+    ["user", userName(line.user, users)],
   ];
   if (line.active) {
     pairs.unshift(["now", `draws ${rate(line.achieved, shared)}, ` +
@@ -111,6 +113,7 @@ function reportParts(report, shared) {
   const heading = document.createElement("h3");
   heading.textContent = "What it did";
   const parts = [heading, drawing(report.operations, shared)];
+  if (report.job.policies.length > 1) parts.push(policyTable(report.job.policies));
   if (report.delays.length) {
     parts.push(table([
       ["waited for", "lost", "moved meanwhile"],
@@ -129,6 +132,14 @@ function reportParts(report, shared) {
     ]),
   ], `The last ${last.length} of ${counted(report.operation_count, "operation")}`));
   return parts;
+}
+
+function policyTable(spans) {
+  return table([
+    ["policy", "from", "for"],
+    ...spans.map(({ policy, begin, end }) => [
+      policy, instant(begin), end === null ? "up to now" : duration(end - begin)]),
+  ], "The policies that it saw");
 }
 
 function speed(operation) {
@@ -168,6 +179,12 @@ function drawing(operations, shared) {
 
 // --- Past jobs ------------------------------------------------------------------------
 
+// The policies that a job saw, each once, the first one first.
+function policyNames(job) {
+  const names = new Set(job.policies.map(({ policy }) => policy));
+  return [...names].join(", ") || job.policy;
+}
+
 // `shared`: the bandwidth whose units all amounts have.
 export async function showPast(box, open, shared) {
   let answer;
@@ -182,7 +199,7 @@ export async function showPast(box, open, shared) {
   const rows = ended.map((job) => [
     plainButton(job.job, () => open(`${job.user}:${job.job}`, job.joined)),
     instant(job.joined), duration(job.left - job.joined),
-    volume(job.moved, shared), duration(job.lost), job.progress_yield.toFixed(3), job.policy,
+    volume(job.moved, shared), duration(job.lost), job.progress_yield.toFixed(3), policyNames(job),
   ]);
   const heads = ["job", "from", "took", "moved", "lost", "yield", "policy"];
   box.replaceChildren(rows.length ? table([heads, ...rows], "The latest first") :
@@ -222,7 +239,7 @@ function storageRow(storage, jobs) {
     storage.name || "one for all jobs",
     bandwidth === null ? "not known yet" : rate(bandwidth),
     storage.learns ? "learning" : "setting",
-    String(storage.active_jobs), storage.doing, load,
+    String(storage.active_jobs), storage.doing || "-", load,
   ];
 }
 

@@ -94,6 +94,11 @@ export function counted(number, noun) {
   return `${number} ${noun}${number === 1 ? "" : "s"}`;
 }
 
+// A user by name and number; `names` are the known ones by their numbers.
+export function userName(user, names = {}) {
+  return names[user] ? `${names[user]} (${user})` : String(user);
+}
+
 // The name in a job's key USER-ID:NAME.
 export function nameOf(jobKey) {
   return jobKey.slice(jobKey.indexOf(":") + 1);

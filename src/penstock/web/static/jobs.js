@@ -3,9 +3,9 @@
 // from one status to the next, so that a button that has the focus keeps it.
 
 import { plainButton } from "./dom.js";
-import { plainSeconds, rate, volume } from "./format.js";
+import { plainSeconds, rate, userName, volume } from "./format.js";
 
-const MOST_ROWS = 200;
+const MOST_ROWS = 100;
 // Rows keep their order for this long (s), though the numbers change.
 const ORDER_S = 10;
 
@@ -32,8 +32,8 @@ function delayOf(line, status) {
 // Title, text of a cell, what it is sorted by; `wide`: left out on narrow screens.
 const COLUMNS = [
   { title: "job", text: (line) => line.job, sort: (line) => line.job },
-  { title: "user", text: (line) => String(line.user), sort: (line) => line.user,
-    wide: true },
+  { title: "user", text: (line, status) => userName(line.user, status.users),
+    sort: (line) => line.user, wide: true },
   { title: "state", text: (line, status) => stateOf(line, status.mode),
     sort: (line) => (line.active ? 1 : 0) },
   { title: "granted", text: (line, status) => grantOf(line, status.bandwidth),
@@ -61,6 +61,12 @@ const COLUMNS = [
   { title: "nodes", text: (line) => String(line.nodes.length),
     sort: (line) => line.nodes.length, wide: true },
 ];
+
+// Change the text of a cell; its text node stays, so that no garbage is left.
+function setText(cell, text) {
+  if (!cell.firstChild) cell.textContent = text;
+  else if (cell.firstChild.data !== text) cell.firstChild.data = text;
+}
 
 export class JobTable {
   // `open` is called with the key of a job whose name was pressed.
@@ -146,7 +152,7 @@ export class JobTable {
     COLUMNS.forEach((column, at) => {
       const holder = at ? row.cells[at] : row.cells[0].firstChild;
       const text = column.text(line, status);
-      if (holder.textContent !== text) holder.textContent = text;
+      setText(holder, text);
     });
     row.cells[2].className = stateOf(line, status.mode) === "waits" ? "bad" : "";
     return [key, row];

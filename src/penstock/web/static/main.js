@@ -47,6 +47,8 @@ get("load-past").addEventListener("click",
 let lastNewsS = Date.now() / 1000;
 let arrivedMs = performance.now();
 let reason = "";
+// True if this reader may not look any more.
+let hasEnded = false;
 
 function controlWords(status) {
   const modes = { control: "control on", "dry-run": "dry run", off: "control off" };
@@ -59,7 +61,7 @@ function controlWords(status) {
 function onStatus(status) {
   lastNewsS = status.time;
   arrivedMs = performance.now();
-  reason = "";
+  [reason, hasEnded] = ["", false];
   samples.addStatus(status, picture.drawnKeys);
   get("control").textContent = controlWords(status);
   jobs.update(status);
@@ -74,6 +76,7 @@ function onStatus(status) {
 
 function onSilence(event) {
   reason = event.reason;
+  hasEnded = event.ended;
   if (event.since !== null) lastNewsS = event.since;
   sayNews();
 }
@@ -82,10 +85,15 @@ function onSilence(event) {
 // reads it once.
 function sayNews() {
   const isSilent = reason || performance.now() - arrivedMs > 1000 * SILENT_S;
-  const text = isSilent ? `No news since ${clock(lastNewsS)}. ` +
-    `${reason ? `${reason}. ` : ""}The page tries again by itself.` : "";
+  const text = isSilent ? silenceWords() : "";
   const place = get("news");
   if (place.textContent !== text) place.textContent = text;
+}
+
+function silenceWords() {
+  if (hasEnded) return `${reason}.`;
+  return `No news since ${clock(lastNewsS)}. ${reason ? `${reason}. ` : ""}` +
+    "The page tries again by itself.";
 }
 
 function connect() {

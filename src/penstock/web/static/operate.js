@@ -21,6 +21,9 @@ export function actWords(act) {
   if (act.act === "policy") return `policy ${act.policy}`;
   if (act.act === "bandwidth") return `shared bandwidth ${plainRate(act.bandwidth)}`;
   if (act.act === "limit") return `limit of ${act.job}: ${plainRate(act.limit)}`;
+  if (act.act === "start") {
+    return "the daemon began anew: policy, bandwidth and control as in its settings";
+  }
   return `control ${MODES[act.mode] ?? act.mode}`;
 }
 
@@ -55,7 +58,7 @@ export function changeWords(act, status) {
 
 function leftOut(keys) {
   if (!keys.length) return "";
-  return ` Left out, because they have ended no operation: ` +
+  return " Left out, because they have moved nothing in this time: " +
     `${keys.slice(0, MOST_ROWS).map(nameOf).join(", ")}` +
     `${keys.length > MOST_ROWS ? " ..." : ""}.`;
 }
@@ -207,7 +210,7 @@ export class Operations {
     ]);
     const heads = ["when", "who", "what", "undo"];
     this.list.replaceChildren(
-      ...(rows.length ? [table([heads, ...rows], "Changes on this page")] : []));
+      ...(rows.length ? [table([heads, ...rows], "Changes on this page, the latest first")] : []));
   }
 
   undoButton(entry) {

@@ -6,7 +6,7 @@
 // Pictures that share a `TimeWindow` move together.
 
 import { drawn, paragraph, table } from "./dom.js";
-import { BOTTOM, LEFT, TOP, drawAxes, scaleOf } from "./axes.js";
+import { BOTTOM, LEFT, TOP, drawAxes, drawUnknown, scaleOf } from "./axes.js";
 import { labelsOf } from "./format.js";
 import { OTHERS, drawStack, largest, legendItems, thinned, total,
   valueOf } from "./stack.js";
@@ -144,6 +144,7 @@ export class Picture {
     drawAxes(svg, scale, { ...size, amount: this.amount, bandwidth: this.bandwidth,
       time: this.axisTime });
     drawStack(svg, points, { keys, palette: this.palette, scale, to: this.to });
+    drawUnknown(svg, this.samples.unknown(this.from, this.to), scale);
     scale.drawCut(svg, (value) => this.amount(value, this.bandwidth));
     const moment = this.moment();
     if (this.window.pointerX !== null) {
@@ -171,8 +172,8 @@ export class Picture {
     try {
       this.samples.setPast(await this.loadPast(from, to), from, to);
     } catch {
-      // There is no archive, or it is busy: the time stays empty.
-      this.samples.setPast(EMPTY, from, to);
+      // There is no archive, or it is busy: nothing is known about the time.
+      this.samples.setPast({ ...EMPTY, unknown: [[from, to]] }, from, to);
     }
     this.isAsking = false;
     this.moved();

@@ -54,6 +54,8 @@ export class Samples {
     this.past = [];
     this.pastFrom = Infinity;
     this.pastTo = -Infinity;
+    // Pairs of instants between which the archive knows nothing: no daemon ran.
+    this.pastUnknown = [];
   }
 
   // Take a picture of the archive.
@@ -61,6 +63,21 @@ export class Samples {
     this.past = pointsOf(picture);
     this.pastFrom = from;
     this.pastTo = to;
+    this.pastUnknown = picture.unknown ?? [];
+  }
+
+  // The parts of an interval about which nothing is known: pairs of instants.
+  unknown(from, to) {
+    const end = this.oldest ?? Infinity;
+    const gaps = this.points.flatMap((point, at) => {
+      const next = this.points[at + 1];
+      const known = point.time + point.holds;
+      return next && next.time > known + SAME_S ? [[known, next.time]] : [];
+    });
+    const before = this.pastUnknown.map(([begin, last]) => [begin, Math.min(last, end)]);
+    return [...before, ...gaps]
+      .map(([begin, last]) => [Math.max(begin, from), Math.min(last, to)])
+      .filter(([begin, last]) => begin < last);
   }
 
   // The interval that must be asked from the archive; null if it is known. What is known
@@ -123,6 +140,7 @@ export class Samples {
   }
 
   at(time) {
+    if (this.unknown(time - SAME_S, time + SAME_S).length) return null;
     let found = null;
     for (const point of this.all) {
       if (point.time > time) break;

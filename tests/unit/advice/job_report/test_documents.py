@@ -12,8 +12,14 @@ from penstock.advice.job_report.documents import (
     report_document,
     report_sentences,
 )
-from penstock.live.wire.messages import Delay
-from unit.advice.job_report.reports import past_job, waited
+from penstock.live.wire.messages import Delay, PolicySpan, RunWithOperations
+from unit.advice.job_report.reports import (
+    T0,
+    operation,
+    past_job,
+    report_of,
+    waited,
+)
 
 FACTS = {"version": "1", "command": "penstock report b"}
 
@@ -68,3 +74,21 @@ def test_a_measured_yield_is_not_called_simulated(policy: str) -> None:
     said = report_sentences(document)[-1]
     assert ("Its yield was 0.123; simulated" in said) == (":" not in policy)
     assert (policy in document["policies"]) == (":" in policy)
+
+
+def test_a_run_under_several_policies_names_them_with_their_times() -> None:
+    spans = [
+        PolicySpan("fair-share", T0, T0 + 4.0),
+        PolicySpan("fcfs", T0 + 4.0, T0 + 7.0),
+        PolicySpan("dry-run", T0 + 7.0, T0 + 8.0),
+        PolicySpan("off", T0 + 8.0, T0 + 10.0),
+    ]
+    job = past_job("b", policies=spans, policy="dry-run", progress_yield=0.5)
+    report = report_of(RunWithOperations(job, [operation(2.0, 8.0)]))
+    words = " ".join(report_sentences(report_document(report, FACTS)))
+    assert (
+        "under fair-share for 4 s, then under fcfs for 3 s, then in a dry run for 1 s, "
+        "then without control for 2 s." in words
+    )
+    # No single policy is the one that it is compared with: its own yield is.
+    assert "Its yield was 0.500; simulated, better for it:" in words

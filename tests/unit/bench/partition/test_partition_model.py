@@ -7,7 +7,7 @@ import pytest
 
 from penstock.bench.partition.model import (
     placed_targets,
-    simulated_slowdowns,
+    simulate_scene,
     writer_of,
 )
 from penstock.bench.partition.scenes import PLACEMENTS, STRATEGIES, PartitionApp, scenes
@@ -28,7 +28,8 @@ def test_a_writer_has_the_phases_of_its_application() -> None:
     work_s = sum(step.amount for step in writer.steps if step.act is Act.WORK)
     assert work_s == 4 * 0.5 + 4.0
     assert writer.start_s == 1.5
-    assert not writer.redirects
+    assert writer.redirects
+    assert writer.joins
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_a_writer_has_the_phases_of_its_application() -> None:
     ],
 )
 def test_two_equal_applications(setting: str, expected: tuple[float, float]) -> None:
-    slowdowns = simulated_slowdowns((FIRST, SECOND), setting, PROFILE)
+    slowdowns = simulate_scene((FIRST, SECOND), setting, PROFILE).slowdowns
     assert sorted(slowdowns.values()) == pytest.approx(expected, rel=1e-3)
 
 
@@ -60,7 +61,7 @@ def test_auto_is_as_good_as_the_best_in_every_scene(scene: str) -> None:
     apps = scenes(quick=False)[scene]
 
     def mean(setting: str) -> float:
-        slowdowns = simulated_slowdowns(apps, setting, PROFILE)
+        slowdowns = simulate_scene(apps, setting, PROFILE).slowdowns
         return sum(slowdowns.values()) / len(slowdowns)
 
     means = {setting: mean(setting) for setting in (*STRATEGIES, *PLACEMENTS)}

@@ -3,20 +3,37 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from penstock.bench.partition.nodes import script_of
 from penstock.bench.partition.scenes import PartitionApp
 
 
-def test_a_script_starts_the_program_once_per_phase() -> None:
-    app = PartitionApp("a", 3, 7000, 0.25, start_s=0.0, work_s=1.5)
-    lines = script_of(app, 123, Path("/bin/program"), Path("/jobs/a")).splitlines()
-    assert lines[:2] == ["#!/bin/sh", "set -e"]
-    first, sleep, second = lines[2:]
-    assert first.startswith("/bin/program 123 3 7000 250000000 8 /jobs/a/0/a-0-0 ")
-    # Parts 0 to 7 are spread over four slots.
-    assert first.endswith(" /jobs/a/3/a-0-7")
-    assert sleep == "sleep 1.5"
-    # It begins at once, and writes other files.
-    assert second.startswith("/bin/program 0 3 7000 250000000 8 /jobs/a/0/a-1-0 ")
+@pytest.mark.parametrize("targets", [1, 3, 4])
+def test_a_script_writes_two_files_on_each_target_in_every_phase(
+    tmp_path: Path, targets: int
+) -> None:
+    folder = tmp_path / "a"
+    folder.mkdir()
+    for slot in range(4):
+        (folder / str(slot)).symlink_to(tmp_path / f"target{slot % targets}")
+    app = PartitionApp("a", 3, 7000, 0.25, start_s=0.0, work_s=0.01)
+    script = tmp_path / "a.sh"
+    script.write_text(script_of(app, 123, Path("/bin/echo"), folder))
+    done = subprocess.run(
+        ["/bin/sh", str(script)], capture_output=True, text=True, check=True, timeout=30
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    # The first phase begins at a given time, the second one after the work.
+    assert [line[0] for line in lines] == ["123", "0"]
+    for phase, line in enumerate(lines):
+        assert line[1:6] == ["3", "7000", "65536", "250000000", str(2 * targets)]
+        paths = [Path(word) for word in line[6:]]
+        assert {path.name for path in paths} == {
+            f"a-{phase}-{part}" for part in range(2 * targets)
+        }
+        places = [path.parent.readlink().name for path in paths]
+        assert sorted(places) == sorted(2 * [f"target{k}" for k in range(targets)])

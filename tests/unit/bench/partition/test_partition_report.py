@@ -62,8 +62,9 @@ def test_a_placement_must_help_where_the_simulation_says_so(
 def _lines(*_: object) -> Iterator[dict[str, object]]:
     yield {"profile": [5e6, 10e6, 15e6, 20e6]}
     yield {"alone": {"micro": 1.0, "ior": 1.0}}
+    phases_s = {"micro": [[0.0, 1.0], [3.0, 3.5]], "ior": [[0.5, 2.5]]}
     for setting in ("none", "2a"):
-        yield {"scene": "two", "setting": setting, "io_s": {"micro": 1.5, "ior": 2.0}}
+        yield {"scene": "two", "setting": setting, "phases_s": phases_s}
 
 
 def test_slowdowns_are_compared_and_saved(

@@ -31,8 +31,8 @@ def test_clients_issue_no_faster_than_their_rate(tmp_path: Path) -> None:
     plan = ClientPlan((str(tmp_path),), "write", 10_000, 4, begin, begin + 1.0, rates)
     answers = sorted(finish(start(plan), plan))
     assert min(a.issued for a in answers) >= 0.2
-    assert max(a.issued for a in answers) <= 0.6001 + 0.3
-    # Four processes, 40 requests per second: at most 10 each, for 0.4 s.
+    # Four processes, 40 requests per second for 0.4 s, and none afterwards. A busy
+    # machine issues them later.
     assert 4 <= len(answers) <= 20
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         f"write-{number}" for number in range(4)

@@ -38,6 +38,16 @@ def test_show_drains_nothing(
     assert made.file.read_bytes() == b""
 
 
+def test_show_names_the_part_of_a_redirected_file(
+    made: HandMadeJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made.move_to_part(part := tmp_path / "part")
+    assert main(["drain", "--show", str(made.folder)]) == 0
+    assert capsys.readouterr().out == (
+        f"orphan: {made.file}, 4 bytes not in the file yet but in its part {part}\n"
+    )
+
+
 def test_a_journal_that_is_kept_makes_the_status_1(
     made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,6 +83,7 @@ def test_json_has_every_field_of_a_journal(
                 "drained_bytes": 4,
                 "process": 4242,
                 "reason": "",
+                "part": "",
             }
         ],
     }

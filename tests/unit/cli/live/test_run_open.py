@@ -14,9 +14,9 @@ import pytest
 from penstock.cli import main
 from penstock.cli.live import run as run_command
 from penstock.errors import InputError
-from penstock.live.node import execute as execute_module
-from penstock.live.node import run, shim
-from penstock.live.node.check import Controllability, Finding
+from penstock.live.node.launch import execute as execute_module
+from penstock.live.node.launch import run, shim
+from penstock.live.node.launch.check import Controllability, Finding
 
 
 class Executed(BaseException):
@@ -152,7 +152,7 @@ def test_a_program_that_loads_no_library_is_reported(
     monkeypatch.setattr(
         run, "controlled_environment", lambda *_, **__: dict(os.environ)
     )
-    monkeypatch.setattr("penstock.live.node.check.refusal", refusal)
+    monkeypatch.setattr("penstock.live.node.launch.check.refusal", refusal)
     for option in ([], ["--quiet"]):
         with pytest.raises(Executed, match="program"):
             main(["run", *option, "--", "program"])

@@ -15,7 +15,7 @@ from penstock.cli.live import web_process as module
 from penstock.cli.live.web_process import page_address, web_process
 from penstock.errors import InputError, MissingExtraError
 from penstock.live.settings import Settings
-from penstock.web.tokens import TokenFile, token_digest
+from penstock.web.identity.tokens import TokenFile, token_digest
 
 
 @pytest.fixture

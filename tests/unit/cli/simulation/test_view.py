@@ -108,12 +108,15 @@ def test_an_instance_that_has_changed_has_no_timeline() -> None:
     assert "the instance has changed" in shown["note"]
 
 
-def test_an_instance_that_is_gone_has_no_timeline() -> None:
+def test_an_instance_that_is_gone_has_no_timeline(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     write_instance(steady_three(), "three.json")
     compare("three.json")
     Path("three.json").unlink()
     read_input.cache_clear()
     assert main(["view", "result.json"]) == 0
+    assert "the page has no timelines: three.json" in capsys.readouterr().err
     (shown,) = data("result.html")["shown"]
     assert shown["pictures"] == {}
     assert "three.json: cannot read the file" in shown["note"]
@@ -202,3 +205,16 @@ def test_a_damaged_result_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     Path("result.json").write_text(json.dumps(document))
     read_input.cache_clear()
     assert "damaged" in refused(capsys, "view", "result.json")
+
+
+def test_a_result_without_instances_or_of_another_format_is_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    facts: dict[str, Any] = {"penstock": 1, "provenance": {}, "instances": []}
+    Path("result.json").write_text(json.dumps(facts))
+    line = refused(capsys, "view", "result.json")
+    assert "result.json: this result of penstock compare has no instances" in line
+    read_input.cache_clear()
+    Path("result.json").write_text(json.dumps(facts | {"penstock": 99}))
+    line = refused(capsys, "view", "result.json")
+    assert "penstock: format 99 is not known (this version reads format 1)" in line

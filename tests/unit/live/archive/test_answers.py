@@ -9,10 +9,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from penstock.live.archive import answers, reader
 from penstock.live.archive.answers import ArchiveAnswers
-from penstock.live.control.past import CompletedOperation
+from penstock.live.control.past import DRY_RUN, CompletedOperation
 from penstock.live.wire.messages import (
     LARGEST_BYTES,
     ControllerRequest,
@@ -21,13 +22,14 @@ from penstock.live.wire.messages import (
     GetStatus,
     JobReport,
     ListPastJobs,
+    ListUnderWay,
     PastJobs,
     Refused,
     ReportedOperation,
     TextAnswer,
     UserRequest,
 )
-from support.archives import WALL_S, operation, record, run
+from support.archives import WALL_S, operation, record, recorder, run
 
 
 def _ask(
@@ -120,6 +122,19 @@ def test_a_job_that_runs_is_suggested(folder: Path) -> None:
     refused = ArchiveAnswers(folder, running=["genome"]).answer(request)
     assert isinstance(refused, Refused)
     assert "did you mean genome?" in refused.reason
+
+
+def test_a_name_that_jobs_of_several_users_have_is_refused(folder: Path) -> None:
+    record(folder, (run("8:a"), []))
+    refused = _ask(folder, GetJobReport("a"), user=0, trusted=True)
+    assert isinstance(refused, Refused)
+    assert "several jobs are called 'a'" in refused.reason
+    assert "7:a or 8:a" in refused.reason
+    for key in ("7:a", "8:a"):
+        report = _ask(folder, GetJobReport(key), user=0, trusted=True)
+        assert f"{report.job.user}:{report.job.job_name}" == key
+    # A user sees only one of them.
+    assert _ask(folder, GetJobReport("a")).job.user == 7
 
 
 def test_the_nearest_name_is_suggested(folder: Path) -> None:
@@ -229,3 +244,48 @@ def test_a_user_does_not_see_silent_jobs_of_others(tmp_path: Path) -> None:
     assert report.note == ""
     report = _ask(tmp_path, GetJobReport("a"), trusted=True)
     assert [other.job.job_name for other in report.others] == ["b", "silent"]
+
+
+def test_a_job_that_runs_has_what_its_operation_has_lost_by_now(folder: Path) -> None:
+    archive = recorder(folder)
+    running = run("7:a", joined_s=100.0, left_s=None, lost_s=0.0, moved_bytes=1e9)
+    archive.add([(running, operation(110.0, 120.0))], [])
+    archive.close()
+    # The archive knows it up to its last operation, the daemon up to now.
+    now = replace(running, joined_s=WALL_S + 100.0, lost_s=150.0, moved_bytes=2e9)
+    present = operation(WALL_S + 150.0, WALL_S + 300.0)
+    answers = ArchiveAnswers(folder, lambda: WALL_S + 300.0, under_way=[(now, present)])
+
+    def ask(request: ControllerRequest) -> Any:
+        return answers.answer(UserRequest(1, 7, False, request))
+
+    *_, job = ask(ListPastJobs()).jobs
+    assert (job.left_s, job.lost_s, job.moved_bytes) == (None, 150.0, 2e9)
+    assert job.progress_yield == pytest.approx(0.25)
+    (under_way,) = ask(ListUnderWay()).runs
+    assert under_way.job == job
+    (shown,) = under_way.operations
+    assert (shown.begin_s, shown.end_s) == (WALL_S + 150.0, WALL_S + 300.0)
+
+
+def test_a_run_names_all_policies_that_it_saw(folder: Path) -> None:
+    seen = ((0.0, "fair-share"), (40.0, "fcfs"), (70.0, "fair-share"), (90.0, DRY_RUN))
+    several = run("7:m", policy=DRY_RUN, policies=seen)
+    record(folder, (several, [operation(1.0, 100.0, policy=DRY_RUN)]))
+    one, job = [
+        next(j for j in _ask(folder, ListPastJobs()).jobs if j.job_name == name)
+        for name in ("b", "m")
+    ]
+    assert job.policy == DRY_RUN
+    assert [
+        (span.policy, span.begin_s - WALL_S, span.end_s - WALL_S)
+        for span in job.policies
+    ] == [
+        ("fair-share", 0.0, 40.0),
+        ("fcfs", 40.0, 70.0),
+        ("fair-share", 70.0, 90.0),
+        (DRY_RUN, 90.0, 100.0),
+    ]
+    assert job.policy_names == ["fair-share", "fcfs", DRY_RUN]
+    assert "under fair-share, fcfs, dry-run." in _ask(folder, ExplainJob("m")).text
+    assert one.policy_names == [one.policy]

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from math import inf
 from pathlib import Path
 
@@ -11,8 +13,10 @@ import pytest
 from penstock.errors import InputError
 from penstock.live.archive.parquet import move_closed_days
 from penstock.live.archive.reader import ArchiveReader
+from penstock.live.archive.recorder import ArchiveRecorder
+from penstock.live.archive.retention import Retention
 from penstock.live.archive.tables import DATABASE
-from support.archives import WALL_S, operation, record, run
+from support.archives import WALL_S, operation, record, recorder, run
 
 
 @pytest.mark.parametrize("moved", [False, True])
@@ -171,3 +175,49 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "50% of #1? yes"
     record(folder, (run(), []))
     assert [r.name for r in ArchiveReader(folder).runs()] == ["a"]
+
+
+def _daemon(folder: Path, begin_s: float, end_s: float) -> None:
+    """Let a daemon record in a folder from one instant to another."""
+    now_s = [begin_s]
+    archive = ArchiveRecorder(
+        folder, Retention(), lambda: now_s[0], lambda: WALL_S + now_s[0]
+    )
+    archive.note_alive()
+    now_s[0] = end_s
+    archive.note_alive()
+    archive.close()
+
+
+def _unrecorded(
+    folder: Path, begin_s: float, end_s: float
+) -> list[tuple[float, float]]:
+    found = ArchiveReader(folder).unrecorded(WALL_S + begin_s, WALL_S + end_s)
+    return [(begin - WALL_S, end - WALL_S) for begin, end in found]
+
+
+def test_times_without_a_daemon_are_known(tmp_path: Path) -> None:
+    assert _unrecorded(tmp_path, 0.0, 10.0) == [(0.0, 10.0)]
+    _daemon(tmp_path, 100.0, 200.0)
+    _daemon(tmp_path, 250.0, 300.0)
+    # The last one was seen a moment ago.
+    assert _unrecorded(tmp_path, 0.0, 320.0) == [(0.0, 100.0), (200.0, 250.0)]
+    assert _unrecorded(tmp_path, 120.0, 180.0) == []
+    assert _unrecorded(tmp_path, 210.0, 220.0) == [(210.0, 220.0)]
+    assert _unrecorded(tmp_path, 260.0, 500.0) == [(330.0, 500.0)]
+
+
+def test_runs_of_an_older_version_were_recorded_by_a_daemon(tmp_path: Path) -> None:
+    record(tmp_path, (run(), [operation(1.0, 2.0)]))
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
+        database.execute("DROP TABLE daemons")
+    assert _unrecorded(tmp_path, -50.0, 500.0) == [(-50.0, 0.0)]
+    _daemon(tmp_path, 300.0, 400.0)
+    assert _unrecorded(tmp_path, -50.0, 420.0) == [(-50.0, 0.0)]
+
+
+def test_a_daemon_without_an_archive_makes_none(tmp_path: Path) -> None:
+    archive = recorder(tmp_path / "none")
+    archive.note_alive()
+    archive.close()
+    assert not (tmp_path / "none").exists()

@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from penstock.live.control.bandwidth import BandwidthEstimator
-from penstock.live.control.controller import Controller
+from penstock.live.control.activity.volumes import FIRST_S
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.control.jobs import JobHistory
 from penstock.live.control.output import CoordinatorOutput
-from penstock.live.control.storage import SharedStorage
-from penstock.live.control.storages import UNUSED_S
-from penstock.live.control.volumes import FIRST_S
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.jobs import JobHistory
+from penstock.live.control.storage.bandwidth import BandwidthEstimator
+from penstock.live.control.storage.shared_storage import SharedStorage
+from penstock.live.control.storage.storages import UNUSED_S
 from penstock.live.daemon.history import History
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -308,6 +308,27 @@ def test_a_job_leaves_with_its_last_node(site: Site) -> None:
     site.part("n", "0:nobody")
 
 
+def test_copies_from_parts_are_no_progress_but_use_the_grant(site: Site) -> None:
+    """The volume that is learnt is what the program has written, once."""
+    site.report("n", "0:a", 0.0)
+    site.now = 1.0
+    site.report("n", "0:a", 40.0, redirected_bytes=40.0)
+    line, *_ = site.coordinator.status(1.0).jobs
+    assert (line.moved_bytes, line.drawn_bytes_per_s) == (40.0, 40.0)
+    # It is being joined: the job draws, gets no further, and lends nothing.
+    site.now = 2.0
+    site.report("n", "0:a", 40.0, redirected_bytes=40.0, joined_bytes=30.0)
+    line, *_ = site.coordinator.status(2.0).jobs
+    assert (line.moved_bytes, line.drawn_bytes_per_s) == (40.0, 30.0)
+    needs_all = [site.coordinator.controller.job("0:a").needs_all]
+    site.now = 3.0
+    site.report("n", "0:a", 50.0, redirected_bytes=40.0, joined_bytes=30.0)
+    needs_all.append(site.coordinator.controller.job("0:a").needs_all)
+    assert needs_all == [True, False]
+    site.part("n", "0:a")
+    assert site.left["0:a"].past_bytes == (50.0,)
+
+
 def test_the_past_is_recalled() -> None:
     site = Site(recall={"0:a": JobHistory(-50.0, lost_s=5.0)}.get)
     site.agent("n")
@@ -512,8 +533,9 @@ def test_changes_that_cannot_be_made(
 def test_two_jobs_of_one_name(site: Site) -> None:
     site.join("n", "7:a", user=7)
     site.join("n", "8:a", user=8)
-    assert "a does no I/O" in site.ask(ExplainJob("a")).text
-    assert "several jobs" in site.ask(ExplainJob("a"), user=5).reason
+    for user in (5, 7):
+        for request in (ExplainJob("a"), SetLimit("a", 5.0)):
+            assert "several jobs" in site.ask(request, user=user).reason
     assert "a does no I/O" in site.ask(ExplainJob("8:a"), user=5).text
 
 

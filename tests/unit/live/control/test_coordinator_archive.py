@@ -9,7 +9,13 @@ import pytest
 
 from penstock.live.control.output import CoordinatorOutput
 from penstock.live.control.past import CompletedOperation, JobRun
-from penstock.live.wire.messages import GetStatus, SetLimit
+from penstock.live.wire.messages import (
+    GetStatus,
+    SetLimit,
+    SetMode,
+    SetPolicy,
+    UserRequest,
+)
 from unit.live.control.test_coordinator import B, Site
 
 
@@ -201,6 +207,18 @@ def test_the_lowest_limit_is_archived(site: Site, archive: _Archive) -> None:
     assert [run.limit for run in archive.left] == [20.0, inf]
 
 
+def test_a_limit_of_before_a_restart_holds_again() -> None:
+    site = Site()
+    site.agent("n")
+    site.coordinator.kept_limit = {"0:a": 20.0}.pop
+    site.join("n", "0:a")
+    assert site.coordinator.limits() == {"0:a": 20.0}
+    (line,) = site.coordinator.status(site.now).jobs
+    assert line.limit == 20.0
+    site.part("n", "0:a")
+    assert site.coordinator.limits() == {}
+
+
 def test_all_jobs_leave_when_the_controller_ends(site: Site) -> None:
     _share_for_a_second(site)
     site.now = 4.0
@@ -210,7 +228,7 @@ def test_all_jobs_leave_when_the_controller_ends(site: Site) -> None:
 
 
 def test_a_dry_run_is_archived_as_such(site: Site, archive: _Archive) -> None:
-    site.coordinator.agent_config.mode = "dry-run"
+    site.ask(SetMode("dry-run"))
     _share_for_a_second(site)
     site.part("n", "0:a")
     ((seen, done), *_) = archive.completed
@@ -219,6 +237,50 @@ def test_a_dry_run_is_archived_as_such(site: Site, archive: _Archive) -> None:
     assert {run.policy for run in site.coordinator.stop(site.now).left_runs} == {
         "dry-run"
     }
+
+
+def test_a_run_is_archived_with_all_policies_that_it_saw(
+    site: Site, archive: _Archive
+) -> None:
+    before = site.coordinator.controller.policy
+    site.report("n", "0:a", 5.0)
+    for now, request in (
+        (1.0, SetPolicy("fcfs")),
+        (2.0, SetMode("dry-run")),
+        (3.0, SetMode("off")),
+        (4.0, SetMode("control")),
+        (5.0, SetPolicy("fcfs")),
+    ):
+        site.now = now
+        site.ask(request)
+    site.now = 6.0
+    site.part("n", "0:a")
+    (left,) = archive.left
+    assert left.policies == (
+        *((0.0, before), (1.0, "fcfs"), (2.0, "dry-run"), (3.0, "off")),
+        (4.0, "fcfs"),
+    )
+    assert left.policy == "fcfs"
+    # Control that is switched off ends the operation: nobody was held up in it.
+    ((_, done),) = archive.completed
+    assert done.policy == "dry-run"
+
+
+def test_what_a_job_does_now_is_told_as_if_its_operation_ended(site: Site) -> None:
+    _share_for_a_second(site)
+    site.now = 2.0
+    site.report("n", "0:b", 25.0, held_up_s=0.5)
+    request = UserRequest(1, 0, True, GetStatus())
+    told = [job.under_way(2.0) for job in site.coordinator.seen_by(request)]
+    by_key = {run.job_key: (run, present) for run, present in told}
+    assert by_key["0:a"][1] is None
+    run, present = by_key["0:b"]
+    assert present is not None
+    assert (present.begin_s, present.end_s, present.moved_bytes) == (1.0, 2.0, 20.0)
+    assert run.left_s is None
+    assert run.lost_s == pytest.approx(present.lost_s)
+    # The operation goes on.
+    assert site.coordinator.status(2.0).jobs[1].active
 
 
 def test_operations_under_way_are_archived_when_the_controller_ends(site: Site) -> None:

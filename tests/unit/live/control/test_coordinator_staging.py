@@ -12,9 +12,9 @@ import msgspec
 import pytest
 
 from penstock.errors import PenstockError
-from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.control.jobs import JobHistory
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.control.stager import Stager, held_rate
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -105,6 +105,29 @@ def test_the_second_stages_and_is_held() -> None:
     node.report("a", 110.0, idle_s=1.0)
     assert node.stages["0:b"] is False
     assert node.rates["0:b"] == B
+
+
+def test_what_a_job_draws_alone_does_not_depend_on_its_order() -> None:
+    """Forecasts divide by it: a job that may not drain must not look slow."""
+    node = Node("2a")
+    node.report("a", 10.0)
+    node.report("b", 0.0, staged=50.0)
+    assert node.rates["0:b"] <= HELD
+    job = node.coordinator._jobs["0:b"]
+    assert job.application.dedicated_bytes_per_s == B
+    assert job.application.joins
+
+
+def test_requests_of_an_earlier_run_are_known_at_once() -> None:
+    node = Node("2a")
+    past = JobHistory(0.0, round_bytes=40.0, pause_s=0.5)
+    node.coordinator._recall = lambda _: past
+    node.coordinator.receive("n", JobJoined("0:c", 0, "0", 1, 1000.0), node.now)
+    job = node.coordinator._jobs["0:c"]
+    assert job.application.mean_request_bytes == 40.0
+    assert job.application.mean_pause_s == 0.5
+    assert job.history(1.0).round_bytes == 40.0
+    assert job.history(1.0).pause_s == 0.5
 
 
 def test_a_job_that_has_drained_writes_to_the_files() -> None:

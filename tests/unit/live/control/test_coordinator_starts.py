@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.control.storage import START_SHARES, start_rate
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.storage.shared_storage import START_SHARES, start_rate
 from penstock.live.wire.messages import AgentConfig
 from support.virtual_site import VirtualProgram, VirtualSite
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.live.control.controller import Controller
 from penstock.live.control.explanation import Circumstances, explain
-from penstock.live.control.jobs import by_rate
-from penstock.live.control.lending import LEND_AFTER_S
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.jobs import by_rate
+from penstock.live.control.rates.lending import LEND_AFTER_S
 from penstock.units import format_bandwidth
 from support.controllers import controller_with
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from penstock.live.control.activity.phases import PhaseDetector
+from penstock.live.control.activity.volumes import FIRST_S, VolumePredictor
 from penstock.live.control.operations import OperationTracker
-from penstock.live.control.phases import PhaseDetector
 from penstock.live.control.records import JobRecord
-from penstock.live.control.storage import SharedStorage
-from penstock.live.control.volumes import FIRST_S, VolumePredictor
+from penstock.live.control.storage.shared_storage import SharedStorage
 from penstock.live.wire.messages import JobCounters
 from support.controllers import B, controller_with
 

@@ -14,5 +14,3 @@ def test_an_output_begins_empty_and_shares_nothing() -> None:
     first.ended.add("0:a")
     assert (second.retargeted, second.ended, second.messages) == ({}, set(), [])
     assert second.wake == inf
-    first.mark_dry_run()
-    assert (first.left_runs, first.completed) == ([], [])

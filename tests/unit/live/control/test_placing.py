@@ -7,15 +7,15 @@ from math import inf
 
 import pytest
 
-from penstock.live.control.controller import Controller
+from penstock.live.control.activity.phases import PhaseDetector
+from penstock.live.control.activity.volumes import VolumePredictor
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.control.jobs import JobHistory
-from penstock.live.control.phases import PhaseDetector
 from penstock.live.control.placing import JobPlacer, application_of
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.control.records import JobRecord
 from penstock.live.control.stager import Stager
-from penstock.live.control.storage import SharedStorage
-from penstock.live.control.volumes import VolumePredictor
+from penstock.live.control.storage.shared_storage import SharedStorage
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -55,9 +55,11 @@ class Site:
         self.coordinator.placer = places
         self.coordinator.receive("n", AgentHello([]), 0.0)
 
-    def join(self, job: str, nodes: int = 1) -> tuple[int, ...] | None:
+    def join(
+        self, job: str, nodes: int = 1, kept: tuple[str, ...] = ()
+    ) -> tuple[int, ...] | None:
         """Let a job join; return its new targets."""
-        joined = JobJoined(f"0:{job}", 0, "0", nodes, 0.0)
+        joined = JobJoined(f"0:{job}", 0, "0", nodes, 0.0, targets=kept)
         self.coordinator.receive("n", joined, 0.0)
         return self.coordinator.decide(0.0).retargeted.get(f"0:{job}")
 
@@ -81,6 +83,17 @@ def test_jobs_get_targets_when_they_join_and_free_them() -> None:
     assert site.join("c") == (0, 1)
 
 
+def test_a_job_that_joins_and_leaves_in_one_turn_is_not_moved() -> None:
+    site = Site(placer())
+    joined = JobJoined("0:a", 0, "0", 1, 0.0)
+    site.coordinator.receive("n", joined, 0.0)
+    site.leave("a")
+    # It may be back in the same turn.
+    for message in (joined, JobLeft("0:a"), joined):
+        site.coordinator.receive("n", message, 0.0)
+    assert site.coordinator.decide(0.0).retargeted == {"0:a": (0, 1)}
+
+
 def test_the_user_is_told_which_and_why() -> None:
     site = Site(placer())
     site.join("a")
@@ -88,6 +101,17 @@ def test_the_user_is_told_which_and_why() -> None:
         "Its files go to the storage targets A, B: best-bandwidth gives it 2 of 4 "
         "targets, greedy-non-clairvoyant has chosen which." in site.explain("a")
     )
+
+
+def test_a_job_keeps_its_targets_over_a_restart_of_the_controller() -> None:
+    site = Site(placer())
+    assert site.join("b", kept=("C", "D")) == (2, 3)
+    assert "C, D: it had them before the controller was restarted" in site.explain("b")
+    assert site.join("a") == (0, 1)
+    # Targets that are not there any more: it gets new ones.
+    site.leave("b")
+    assert site.join("c", kept=("C", "X")) == (2, 3)
+    assert "greedy-non-clairvoyant has chosen which" in site.explain("c")
 
 
 def test_nodes_decide_if_no_bandwidth_is_known() -> None:

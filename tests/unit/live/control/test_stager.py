@@ -86,6 +86,16 @@ def test_a_static_part_is_kept_while_the_job_is_there() -> None:
     assert again["a"].targets == (0, 1, 2, 3)
 
 
+def test_a_static_part_is_kept_over_a_restart_of_the_controller() -> None:
+    stager = Stager(get_strategy("3a"), targets=4, names="ABCD")
+    stager.restore("b", ("A", "B"))
+    stager.restore("c", ("A", "gone"))
+    orders = stager.decide([ApplicationStatus(name) for name in "abc"], 0.0)
+    assert orders["b"].targets == (0, 1)
+    assert set(orders["a"].targets).isdisjoint((0, 1))
+    assert set(orders["c"].targets).isdisjoint((0, 1))
+
+
 def test_without_staging_there_is_no_wake_up() -> None:
     stager = _stager("none")
     orders = stager.decide(

@@ -7,17 +7,18 @@ from dataclasses import replace
 from math import inf
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.control.bandwidth import BandwidthEstimator
-from penstock.live.control.controller import Controller
-from penstock.live.control.phases import PhaseDetector
+from penstock.live.control.activity.phases import PhaseDetector
+from penstock.live.control.activity.requests import RequestMeter
+from penstock.live.control.activity.volumes import VolumePredictor
+from penstock.live.control.rates.controller import Controller
 from penstock.live.control.records import JobRecord
-from penstock.live.control.requests import RequestMeter
 from penstock.live.control.status import StatusView, find_job
-from penstock.live.control.storage import SharedStorage
-from penstock.live.control.volumes import VolumePredictor
+from penstock.live.control.storage.bandwidth import BandwidthEstimator
+from penstock.live.control.storage.shared_storage import SharedStorage
 from penstock.live.wire.messages import GetStatus, JobCounters, UserRequest
 from penstock.staging import StagingOrder
 from support.controllers import B, controller_with, decide
@@ -50,7 +51,7 @@ def request(user: int, *, trusted: bool = False) -> UserRequest:
         (7, False, "7:mine", "7:mine"),
         (7, False, "both", "7:both"),
         (8, False, "both", "8:both"),
-        (7, True, "both", "7:both"),
+        (7, True, "8:both", "8:both"),
         (0, True, "theirs", "8:theirs"),
         (0, True, "8:both", "8:both"),
         # A job whose name is the key of another job does not hide that job.
@@ -73,6 +74,7 @@ def test_a_job_is_found_by_name_or_key(
         (7, True, "nothing", "there is no job 'nothing'"),
         (7, False, "mime", "there is no job 'mime' .did you mean mine"),
         (7, False, "their", "there is no job 'their' .penstock ctl status lists"),
+        (7, True, "both", "several jobs are called 'both' .*: 7:both or 8:both"),
         (0, True, "both", "several jobs are called 'both' .*: 7:both or 8:both"),
     ],
 )
@@ -187,6 +189,21 @@ def test_the_targets_of_a_job_are_explained() -> None:
     )
     job.order = StagingOrder((0, 1, 2), drain=True)
     assert "storage targets" not in seen.explanation(job)
+
+
+def test_redirected_data_is_explained() -> None:
+    seen = view(controller_with("fcfs", "7:a"))
+    job = seen.jobs["7:a"]
+    assert "parts" not in seen.explanation(job)
+    counters = JobCounters("7:a", 1, 9.0, 0.0, waiting=False, idle_s=0.0)
+    job.counters["n"] = msgspec.structs.replace(
+        counters, redirected_bytes=70.0, joined_bytes=20.0
+    )
+    assert seen.explanation(job).endswith(
+        "Its targets have changed while files were open: 70 B went to parts on the new "
+        "targets, and its programs have copied 20 B from parts into the files "
+        "(penstock drain --show lists the others)."
+    )
 
 
 @pytest.mark.parametrize(

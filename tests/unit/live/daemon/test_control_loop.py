@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
-from penstock.live.control.jobs import JobHistory
 from penstock.live.control.output import CoordinatorOutput
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.daemon import control_loop as module
 from penstock.live.daemon.control_loop import ControlLoop
 from penstock.live.daemon.history import History

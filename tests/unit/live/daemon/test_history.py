@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.control.jobs import JobHistory
+from penstock.live.control.rates.jobs import JobHistory
+from penstock.live.daemon import history as history_module
 from penstock.live.daemon.history import History
 
 
@@ -59,10 +60,16 @@ def test_the_last_one_counts(tmp_path: Path) -> None:
     again.close()
 
 
-def test_volumes_and_processes_are_saved(tmp_path: Path) -> None:
+def test_volumes_processes_and_requests_are_saved(tmp_path: Path) -> None:
     path = tmp_path / "h.sqlite"
     first = open_history(path)
-    past = JobHistory(40.0, past_bytes=(1e9 / 3.0, 7.0), processes=12)
+    past = JobHistory(
+        40.0,
+        past_bytes=(1e9 / 3.0, 7.0),
+        processes=12,
+        round_bytes=4e6,
+        pause_s=0.3,
+    )
     first.save({"0:a": past})
     first.close()
     again = open_history(path)
@@ -150,6 +157,38 @@ def test_a_name_that_was_away_for_long_is_another_job(tmp_path: Path) -> None:
     third.close()
 
 
+def test_what_was_learnt_of_a_job_outlives_its_run(tmp_path: Path) -> None:
+    """The next day it has lost nothing, but its volumes and times are known."""
+    past = JobHistory(40.0, 7.0, 3, 20.0, (5.0, 6.0), 4.0, 12)
+    clock, wall = Clock(100.0), Clock(1e9)
+    history = History(tmp_path / "h.sqlite", clock, wall, kept_s=10 * 86400.0)
+    history.save({"0:a": past, "0:empty": JobHistory(40.0, 7.0)})
+    for days, is_known in ((1, True), (9, True), (11, False)):
+        clock.now, wall.now = 100.0 + 86400.0 * days, 1e9 + 86400.0 * days
+        expected = JobHistory(clock.now, 0.0, 3, 20.0, (5.0, 6.0), 0.0, 12)
+        assert history.recall("0:a") == (expected if is_known else None)
+        assert history.recall("0:empty") is None
+    history.close()
+    wall.now = 1e9 + 86400.0
+    again = History(tmp_path / "h.sqlite", clock, wall, kept_s=10 * 86400.0)
+    expected = JobHistory(clock.now, 0.0, 3, 20.0, (5.0, 6.0), 0.0, 12)
+    assert again.recall("0:a") == expected
+    again.close()
+
+
+def test_the_oldest_of_too_many_are_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "_MOST_KEPT", 2)
+    clock = Clock(100.0)
+    history = History(tmp_path / "h.sqlite", clock, Clock(1e9), kept_s=86400.0)
+    for job in "abc":
+        clock.now += 1.0
+        history.save({job: JobHistory(0.0, processes=1)})
+    assert [history.recall(job) is not None for job in "abc"] == [False, True, True]
+    history.close()
+
+
 def test_the_controller_forgets_while_it_runs(tmp_path: Path) -> None:
     path, clock, wall = tmp_path / "h.sqlite", Clock(0.0), Clock(1e9)
     history = History(path, clock, wall)
@@ -166,7 +205,7 @@ def test_the_controller_forgets_while_it_runs(tmp_path: Path) -> None:
     history.close()
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3, 5])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 6])
 def test_a_history_of_another_version(
     tmp_path: Path, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:

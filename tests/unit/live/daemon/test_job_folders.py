@@ -8,8 +8,8 @@ import logging
 import os
 from pathlib import Path
 
-from penstock.live.control.jobs import JobHistory
 from penstock.live.control.placing import JobPlacer
+from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.daemon.job_folders import JobFolders
 from penstock.live.staging.folder_watch import FolderChanges, FolderWatch
 from penstock.live.staging.partitioner import Partitioner
@@ -18,6 +18,7 @@ from penstock.placement.online import OnlinePlacement
 from support.waiting import until
 
 NAMES = ("x", "y", "z")
+KEY = f"{os.geteuid()}:a"
 
 
 class Site:
@@ -30,7 +31,7 @@ class Site:
         self.jobs.mkdir()
         targets = f"directories:{tmp_path}/targets:{','.join(NAMES)}"
         pattern = f"{self.jobs}/{{job}}"
-        self.partitioner = Partitioner.of(targets, pattern, logging.getLogger("test"))
+        self.partitioner = Partitioner(targets, pattern, logging.getLogger("test"))
         self.online = OnlinePlacement(
             *(3, 1, get_allocation("n-sys"), get_placement("greedy-non-clairvoyant"))
         )
@@ -47,13 +48,13 @@ class Site:
 
 def test_a_folder_gets_targets_and_frees_them(tmp_path: Path) -> None:
     site = Site(tmp_path)
-    site.folders.apply(FolderChanges(["a"], []))
+    site.folders.apply(FolderChanges([KEY], []))
     until((site.jobs / "a" / "0").is_symlink)
     text = site.folders.explanation("a") or ""
     assert text.startswith("a is known by its folder only. Its files go to the storage")
     assert "best-bandwidth gives it 2 of 3 targets" in text
     assert site.folders.explanation("b") is None
-    site.folders.apply(FolderChanges([], ["a"]))
+    site.folders.apply(FolderChanges([], [KEY]))
     assert site.online.get(f"{os.geteuid()}:a") is None
     assert site.folders.explanation("a") is None
     site.partitioner.close()
@@ -63,7 +64,7 @@ def test_what_the_job_did_before_is_known(tmp_path: Path) -> None:
     site = Site(tmp_path)
     key = f"{os.geteuid()}:a"
     site.histories[key] = JobHistory(0.0, 0.0, 2, 20.0, (500.0, 500.0))
-    site.folders.apply(FolderChanges(["a"], []))
+    site.folders.apply(FolderChanges([KEY], []))
     placed = site.online.get(key)
     assert placed is not None
     assert placed.application.phases() == [("work", 8.0), ("io", 500.0)]
@@ -74,8 +75,8 @@ def test_what_the_job_did_before_is_known(tmp_path: Path) -> None:
 def test_the_folder_of_a_job_that_has_joined_is_left_to_it(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.here.add(f"{os.geteuid()}:a")
-    site.folders.apply(FolderChanges(["a"], []))
-    site.folders.apply(FolderChanges([], ["a"]))
+    site.folders.apply(FolderChanges([KEY], []))
+    site.folders.apply(FolderChanges([], [KEY]))
     assert site.folders.explanation("a") is None
     assert list(site.jobs.iterdir()) == []
     site.partitioner.close()
@@ -84,7 +85,7 @@ def test_the_folder_of_a_job_that_has_joined_is_left_to_it(tmp_path: Path) -> No
 def test_a_target_that_is_gone_is_named(tmp_path: Path) -> None:
     site = Site(tmp_path)
     (tmp_path / "targets" / "x").rmdir()
-    site.folders.apply(FolderChanges(["a"], []))
+    site.folders.apply(FolderChanges([KEY], []))
     until(lambda: "unknown target 'x'" in (site.folders.explanation("a") or ""))
     site.partitioner.close()
 
@@ -113,10 +114,24 @@ def test_a_folder_made_for_a_job_that_has_ended_is_no_new_job(tmp_path: Path) ->
     site.partitioner.move({key: (0,)})
     until((site.jobs / "a" / "0").is_symlink)
     changes = site.folders._watch.look(1.0)
-    assert changes.appeared == ["a"]
+    assert changes.appeared == [KEY]
     site.folders.apply(changes)
     assert site.online.get(key) is None
     # The user may make a folder of the same name later.
-    site.folders.apply(FolderChanges(["a"], []))
+    site.folders.apply(FolderChanges([KEY], []))
     assert site.online.get(key) is not None
+    site.partitioner.close()
+
+
+def test_users_see_the_targets_of_their_own_folders(tmp_path: Path) -> None:
+    site = Site(tmp_path)
+    user = os.geteuid()
+    site.folders.apply(FolderChanges([KEY, f"{user + 1}:a"], []))
+    both = (site.folders.explanation("a") or "").splitlines()
+    assert len(both) == 2
+    assert site.folders.explanation(KEY, user) == both[0]
+    others = site.folders.explanation("a", user + 1) or ""
+    assert others.startswith(f"a of user {user + 1} is known by its folder only")
+    assert site.folders.explanation("a", user + 2) is None
+    assert site.folders.explanation(KEY, user + 1) is None
     site.partitioner.close()

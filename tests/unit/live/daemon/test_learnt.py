@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.live.control.bandwidth import Reason
-from penstock.live.control.usage import Kind
+from penstock.live.control.activity.usage import Kind
+from penstock.live.control.storage.bandwidth import Reason
 from penstock.live.daemon.learnt import LearntBandwidths
 
 

@@ -13,8 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from penstock.errors import InputError
-from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
+from penstock.live.control.rates.controller import Controller
 from penstock.live.daemon.metrics import publish, render_jobs
 from penstock.live.wire.messages import (
     AgentConfig,

@@ -16,6 +16,8 @@ LINE = {
     "throughput": 1e6,
     "latency": 0.05,
     "queued": 3,
+    "queued_operations": 0,
+    "operations": 5,
     "p95_s": None,
     "bytes_per_s": 0.0,
     "requests": 7,

@@ -14,7 +14,7 @@ import pytest
 
 from penstock.analysis import frequency
 from penstock.errors import InputError
-from penstock.live.control.phases import PastOperation
+from penstock.live.control.activity.phases import PastOperation
 from penstock.live.daemon import prediction
 from penstock.live.daemon.prediction import ftio_predictor, main, period_volume
 from support.waiting import LIMIT_S, until_async

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, cast
@@ -39,6 +40,12 @@ def start(home: Path, **settings: Any) -> None:
     [
         ({"strategy": "nonsense"}, "unknown strategy 'nonsense'"),
         ({"targets": "moosefs"}, "names no targets"),
+        (
+            {"targets": "lustre:/fs:0", "job_folder": "/fs/{job}", "users": "all"},
+            "no folder for each user"
+            if os.geteuid() == 0
+            else "can be assigned only by root",
+        ),
         ({"metrics": "nowhere"}, "metrics 'nowhere': cannot listen"),
         ({"listen": "tcp://127.0.0.1:7400"}, "key file does not exist"),
     ],

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.control.controller import Controller
 from penstock.live.control.coordinator import Coordinator
+from penstock.live.control.rates.controller import Controller
 from penstock.live.daemon.control_loop import ControlLoop
 from penstock.live.daemon.server import _control_loop
 from penstock.live.settings import Settings

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from ctypes import c_uint64
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,12 @@ from hypothesis import strategies as st
 
 from penstock.live.node import budgets
 from penstock.live.node.agent import Agent
-from penstock.live.node.bell import Bell, BellWords
 from penstock.live.node.budgets import Holding
 from penstock.live.node.file_system import storage_name
-from penstock.live.node.page import Page
+from penstock.live.node.local_job import LocalJob
+from penstock.live.node.pages.bell import Bell, BellWords
+from penstock.live.node.pages.page import Page
+from penstock.live.node.pages.page_layout import PageWords, StagingWords
 from penstock.live.wire.frames import Peer
 from penstock.live.wire.messages import (
     FROM_AGENT,
@@ -36,6 +39,7 @@ from penstock.live.wire.messages import (
     JobJoined,
     JobLeft,
     PageAssigned,
+    Partition,
     Refused,
     RegisterJob,
     RequestHello,
@@ -421,6 +425,42 @@ def test_a_full_disk_is_refused_in_one_line(tmp_path: Path) -> None:
     with_agent(tmp_path, act)
 
 
+# --- Parts ----------------------------------------------------------------------------
+
+
+def test_parts_of_processes_that_ended_and_of_jobs_with_two_nodes_are_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job goes on: the agent does not wait for its end."""
+    orphans, living = object(), object()
+    monkeypatch.setattr(LocalJob, "orphaned_parts", lambda *_: [orphans])
+    monkeypatch.setattr(LocalJob, "leftovers", lambda *_, **__: [living])
+
+    async def act(rig: AgentRig) -> None:
+        swept: list[object] = []
+        joined: list[object] = []
+        monkeypatch.setattr(rig.agent._sweeper, "sweep", swept.extend)
+        monkeypatch.setattr(rig.agent._joiner, "sweep", joined.extend)
+        with subprocess.Popen(["sleep", "60"]) as process:
+            await rig.attach()
+            await rig.attach(peer=Peer(process.pid, ME.user, ME.group))
+            swept.clear()
+            process.kill()
+        await until_async(lambda: swept == [orphans])
+        job = rig.agent._jobs[key()]
+        rig.agent.receive(Grants({}, partitions={key(): Partition(3, "/jobs/a")}))
+        rig.agent.receive(Grants({}, partitions={key(): Partition(0, "/jobs/a")}))
+        assert joined == []  # nothing was redirected
+        job.place(Partition(3, "/jobs/a"))
+        redirected = PageWords.staging.offset + StagingWords.redirected_bytes.offset
+        job.page._write(redirected, c_uint64(5))
+        rig.agent.receive(Grants({}, partitions={key(): Partition(0, "/jobs/a")}))
+        # It does not wait behind drains, which may take long.
+        assert (swept, joined) == ([orphans], [living])
+
+    with_agent(tmp_path, act)
+
+
 # --- Jobs of a batch system -----------------------------------------------------------
 
 
@@ -428,13 +468,15 @@ def test_a_job_is_registered_until_its_page_is_removed(tmp_path: Path) -> None:
     me, group = ME.user, ME.group
 
     async def act(rig: AgentRig) -> None:
-        message = RegisterJob("17", me, group, "physics", 4, "/scratch/dir")
+        folder = "/scratch/dir"
+        message = RegisterJob(
+            "17", me, group, "physics", 4, folder, history_name="climate"
+        )
         reply = await rig.agent.reply(ME, message)
         assert isinstance(reply, PageAssigned)
-        assert reply.prefixes == ["/scratch/dir"]
-        assert rig.take(JobJoined)[-1] == JobJoined(
-            f"{me}:17", me, "physics", 4, 0.0, storage_name("/scratch/dir")
-        )
+        assert reply.prefixes == [folder]
+        facts = (f"{me}:17", me, "physics", 4, 0.0, storage_name(folder))
+        assert rig.take(JobJoined)[-1] == JobJoined(*facts, history_name="climate")
         # The end of an attached process does not end a registered job.
         with subprocess.Popen(["true"]) as process:
             process.wait()

@@ -17,8 +17,8 @@ import pytest
 
 from penstock.live.node.agent import Agent
 from penstock.live.node.bypass import WrittenBytes
-from penstock.live.node.page import Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.page import Page
 from penstock.live.wire.frames import Peer
 from penstock.live.wire.messages import (
     AgentConfig,

@@ -29,6 +29,16 @@ def test_claims_without_bytes_stop_to_count() -> None:
     assert claims.credit((10 * MB, 90 * MB)) == (0.0, 50 * MB)
 
 
+def test_a_second_check_of_the_same_claims_does_not_make_them_true() -> None:
+    """The counters of a job may not be read between two checks."""
+    claims = ClaimedBytes()
+    claims.credit((0.0, 50 * MB))
+    for _ in range(2):
+        claims.check(50 * MB, 0.0, certain=True)
+        assert not claims.is_backed
+    assert claims.credit((0.0, 70 * MB)) == (0.0, 50 * MB)
+
+
 def test_a_job_that_moves_bytes_again_is_believed_again_but_not_for_the_past() -> None:
     claims = ClaimedBytes()
     claims.credit((0.0, 50 * MB))

@@ -170,8 +170,9 @@ def test_a_thread_that_ends_hides_no_children(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_byte_that_a_call_moves_to_storage_is_one_byte(tmp_path: Path) -> None:
-    text = "rchar: 7\nwchar: 500\nread_bytes: 90\nwrite_bytes: 500\n"
-    (tmp_path / "io").write_text(f"{text}cancelled_write_bytes: 100\n")
+    calls = "rchar: 7\nwchar: 500\nsyscr: 1\nsyscw: 2\n"
+    storage = "read_bytes: 90\nwrite_bytes: 500\ncancelled_write_bytes: 100\n"
+    (tmp_path / "io").write_text(calls + storage)
     assert _process_io(f"../{tmp_path}") == ProcessIo(400, 590)  # type: ignore[arg-type]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from penstock.live.node.in_flight import IN_FLIGHT_S, CallsInFlight, may_be_in_call
 from penstock.live.node.local_job import JobNote, LocalJob
-from penstock.live.node.page import Counters, IoClass
+from penstock.live.node.pages.page import Counters, IoClass
 from support.waiting import until
 
 GAP_S = 0.25

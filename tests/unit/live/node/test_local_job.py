@@ -15,13 +15,13 @@ import pytest
 
 from penstock.live.node import local_job
 from penstock.live.node.bypass import ROUNDING_BYTES
+from penstock.live.node.launch.shim import shim_environment
 from penstock.live.node.local_job import JobNote, LocalJob
-from penstock.live.node.page import IoClass, Mode, Page
-from penstock.live.node.shim import shim_environment
+from penstock.live.node.pages.page import IoClass, Mode, Page
 from penstock.live.staging.drainers import Leftover
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.identity import process_start_ticks
-from penstock.live.wire.messages import AgentConfig, JobJoined
+from penstock.live.wire.messages import AgentConfig, JobJoined, Partition
 from support.waiting import until
 
 CONFIG = AgentConfig("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
@@ -266,6 +266,16 @@ def test_a_later_agent_reopens_the_page(job: LocalJob, tmp_path: Path) -> None:
         processes={os.getpid(): process_start_ticks(os.getpid()) or 0},
     )
     assert again.page.counters(IoClass.WRITE).moved_bytes == 100_000
+    again.close()
+
+
+def test_the_next_controller_learns_which_targets_it_has(job: LocalJob) -> None:
+    job.add(os.getpid())
+    job.place(Partition(7, "/data/a", targets=("A", "C")))
+    assert job.page.partition == 7
+    again = LocalJob.reopen(job.page.path)
+    assert again is not None
+    assert again.joined_message().targets == ("A", "C")
     again.close()
 
 

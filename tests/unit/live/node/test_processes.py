@@ -57,6 +57,27 @@ def test_a_process_has_one_descriptor_in_however_many_jobs() -> None:
     watching(act)
 
 
+def test_jobs_that_end_at_once_leave_turns_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To end a job takes some time; users must not wait for the ends of all jobs."""
+    monkeypatch.setattr(processes, "_TURN_S", 0.0)
+
+    async def act(
+        watched: WatchedProcesses, counted: Budgets, ended: list[tuple[str, int]]
+    ) -> None:
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
+            for number in range(20):
+                watched.add(f"job{number}", A, process.pid)
+        turns: list[int] = []
+        while len(ended) < 20:
+            await asyncio.sleep(0)
+            turns.append(len(ended))
+        assert set(turns) >= set(range(1, 20))
+
+    watching(act)
+
+
 def test_a_process_of_no_job_is_not_watched() -> None:
     async def act(
         watched: WatchedProcesses, counted: Budgets, ended: list[tuple[str, int]]
@@ -94,7 +115,7 @@ def test_another_process_of_the_same_number_is_another_one(
         watched.add("old", A, os.getpid())
         monkeypatch.setattr(processes, "process_start_ticks", lambda _: 7)
         watched.add("new", A, os.getpid())
-        assert ended == [("old", os.getpid())]
+        await until_async(lambda: ended == [("old", os.getpid())])
         assert counted.held(A, Holding.PROCESSES) == 1
 
     watching(act)

@@ -170,6 +170,54 @@ def test_the_agent_is_told_the_qos_or_the_partition(
     assert message.qos == qos
 
 
+def test_the_agent_is_told_the_name_of_the_job(home: Path) -> None:
+    with agent(home, PageAssigned("/page", [])) as received:
+        register(home, JOB | {"SLURM_JOB_NAME": "climate run"})
+    (message,) = received
+    assert isinstance(message, RegisterJob)
+    assert message.history_name == "climate run"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "node", "name"),
+    [
+        ("n7", "n7", "climate run"),
+        ("n[07-9,12],m1", "n07", "climate run"),
+        ("n[07-9,12],m1", "n12", ""),
+        ("n1,m[2-3]", "m2", ""),
+        ("", "", ""),
+    ],
+)
+def test_slurm_is_asked_for_the_name_on_the_first_node(
+    home: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, node: str, name: str
+) -> None:
+    tool = home / "squeue"
+    tool.write_text('#!/bin/sh\n[ "$2" = --jobs=7 ] && echo "climate run"\n')
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:/bin:/usr/bin")
+    variables = {"SLURM_NODELIST": nodes, "SLURMD_NODENAME": node, "SLURM_JOB_ID": "7"}
+    with agent(home, PageAssigned("/page", [])) as received:
+        register(home, JOB | variables)
+    (message,) = received
+    assert isinstance(message, RegisterJob)
+    assert message.history_name == name
+
+
+@pytest.mark.parametrize("text", ["sleep 9", "exit 1", "printf '\\377'"])
+def test_a_slurm_that_does_not_tell_the_name_stops_no_job(
+    home: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setattr(slurm, "_NAME_S", 0.2)
+    (home / "squeue").write_text(f"#!/bin/sh\n{text}\n")
+    (home / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:/bin:/usr/bin")
+    with agent(home, PageAssigned("/page", [])) as received:
+        register(home, JOB | {"SLURM_NODELIST": "n1", "SLURMD_NODENAME": "n1"})
+    (message,) = received
+    assert isinstance(message, RegisterJob)
+    assert message.history_name == ""
+
+
 @pytest.mark.parametrize("name", ["SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GID"])
 @pytest.mark.parametrize("value", ["", "x", "-1", "1/2", "²"])
 def test_invalid_variables_of_slurmd_are_refused(

@@ -218,3 +218,23 @@ def test_a_long_drain_is_continued_as_long_as_it_makes_progress(
     sweeper.close()
     others = starts.count(tmp_path / "other")
     assert (starts.count(tmp_path), others) == ((3, 1) if drains else (1, 1))
+
+
+@pytest.mark.parametrize("error", [ValueError("no text"), LookupError("a bug")])
+def test_an_unexpected_error_costs_no_other_sweep(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    drained: list[str] = []
+
+    def drain(_: Sweeper, leftover: Leftover) -> None:
+        if leftover.folder.name == "bad":
+            raise error
+        drained.append(leftover.folder.name)
+
+    monkeypatch.setattr(Sweeper, "_drain", drain)
+    sweeper = Sweeper()
+    sweeper.sweep([Leftover(Path(f"/{name}"), 7) for name in ("bad", "next")])
+    until(lambda: drained == ["next"])
+    sweeper.sweep([Leftover(Path("/last"), 7)])
+    until(lambda: drained == ["next", "last"])
+    sweeper.close()

@@ -4,19 +4,35 @@
 from __future__ import annotations
 
 import os
+import pwd
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from penstock.live.staging import folder_watch
 from penstock.live.staging.folder_watch import (
     _MOST_NEW,
+    _MOST_NEW_OF_USER,
     IDLE_S,
     FolderChanges,
     FolderWatch,
+    UserFolderWatch,
 )
-from support.users import NEEDS_ROOT, NOBODY
+from penstock.live.staging.job_folder import JobFolder
+from support.users import NEEDS_ROOT, NOBODY, two_known_users
 
 NOTHING = FolderChanges()
+OWN = os.geteuid()
+
+
+def _changes(appeared: list[str], ended: list[str], user: int = OWN) -> FolderChanges:
+    """Return changes of jobs of these names."""
+    return FolderChanges(_keys(appeared, user), _keys(ended, user))
+
+
+def _keys(names: Iterable[str], user: int = OWN) -> list[str]:
+    return [f"{user}:{name}" for name in names]
 
 
 def _make(path: Path) -> None:
@@ -32,7 +48,7 @@ def test_only_folders_that_appear_after_the_first_look_count(tmp_path: Path) -> 
     assert watch.look(0.0) == NOTHING
     _make(tmp_path / "new")
     (tmp_path / "file").write_text("not a folder")
-    assert watch.look(1.0) == FolderChanges(["new"], [])
+    assert watch.look(1.0) == _changes(["new"], [])
     assert watch.look(2.0) == NOTHING
 
 
@@ -44,7 +60,7 @@ def test_of_many_folders_few_are_returned_at_once(tmp_path: Path) -> None:
         _make(tmp_path / name)
     looks = [watch.look(100.0 * count).appeared for count in range(1, 5)]
     assert [len(look) for look in looks] == [_MOST_NEW, _MOST_NEW, 5, 0]
-    assert [name for look in looks for name in look] == names
+    assert [name for look in looks for name in look] == _keys(names)
 
 
 def test_names_of_folders_that_are_gone_are_forgotten(tmp_path: Path) -> None:
@@ -52,9 +68,9 @@ def test_names_of_folders_that_are_gone_are_forgotten(tmp_path: Path) -> None:
     watch.look(0.0)
     for count in range(3):
         _make(tmp_path / "a")
-        assert watch.look(2.0 * count) == FolderChanges(["a"], [])
+        assert watch.look(2.0 * count) == _changes(["a"], [])
         (tmp_path / "a").rmdir()
-        assert watch.look(2.0 * count + 1.0) == FolderChanges([], ["a"])
+        assert watch.look(2.0 * count + 1.0) == _changes([], ["a"])
     assert watch._seen == set()
 
 
@@ -65,7 +81,7 @@ def test_folders_of_other_users_are_not_noticed(tmp_path: Path) -> None:
     _make(tmp_path / "of-another")
     os.chown(tmp_path / "of-another", NOBODY, NOBODY)
     _make(tmp_path / "own")
-    assert watch.look(1.0).appeared == ["own"]
+    assert watch.look(1.0).appeared == _keys(["own"])
 
 
 def test_times_of_modification_may_be_coarse(tmp_path: Path) -> None:
@@ -74,10 +90,10 @@ def test_times_of_modification_may_be_coarse(tmp_path: Path) -> None:
     watch.look(0.0)
     _make(tmp_path / "a")
     changed_ns = tmp_path.stat().st_mtime_ns
-    assert watch.look(10.0).appeared == ["a"]
+    assert watch.look(10.0).appeared == _keys(["a"])
     (tmp_path / "b").mkdir()
     os.utime(tmp_path, ns=(changed_ns, changed_ns))
-    assert watch.look(12.0).appeared == ["b"]
+    assert watch.look(12.0).appeared == _keys(["b"])
     assert watch.look(14.0) == NOTHING
 
 
@@ -86,13 +102,13 @@ def test_a_folder_that_is_removed_or_idle_is_no_longer_in_use(tmp_path: Path) ->
     watch.look(0.0)
     _make(tmp_path / "a")
     _make(tmp_path / "b")
-    assert watch.look(0.0).appeared == ["a", "b"]
+    assert watch.look(0.0).appeared == _keys(["a", "b"])
     (tmp_path / "a").rmdir()
-    assert watch.look(1.0) == FolderChanges([], ["a"])
+    assert watch.look(1.0) == _changes([], ["a"])
     os.utime(tmp_path / "b", ns=(1, 1))
     assert watch.look(2.0) == NOTHING
     assert watch.look(1.0 + IDLE_S) == NOTHING
-    assert watch.look(2.0 + IDLE_S) == FolderChanges([], ["b"])
+    assert watch.look(2.0 + IDLE_S) == _changes([], ["b"])
     assert watch.look(3.0 + IDLE_S) == NOTHING
 
 
@@ -111,7 +127,7 @@ def test_the_name_is_where_the_pattern_says(
     watch = FolderWatch(f"{tmp_path}/{pattern}")
     watch.look(0.0)
     _make(tmp_path / folder)
-    assert watch.look(1.0).appeared == ([name] if name else [])
+    assert watch.look(1.0).appeared == _keys([name] if name else [])
 
 
 def test_folders_of_a_file_system_that_is_mounted_later_are_old(tmp_path: Path) -> None:
@@ -120,4 +136,93 @@ def test_folders_of_a_file_system_that_is_mounted_later_are_old(tmp_path: Path) 
     (tmp_path / "missing" / "old").mkdir(parents=True)
     assert watch.look(1.0) == NOTHING
     _make(tmp_path / "missing" / "new")
-    assert watch.look(2.0).appeared == ["new"]
+    assert watch.look(2.0).appeared == _keys(["new"])
+
+
+# --- All users ------------------------------------------------------------------------
+
+
+def _make_for(user: pwd.struct_passwd, *paths: Path) -> None:
+    for path in paths:
+        _make(path)
+        os.chown(path, user.pw_uid, user.pw_gid)
+
+
+@NEEDS_ROOT
+def test_folders_of_all_users_are_noticed_in_folders_of_their_own(
+    tmp_path: Path,
+) -> None:
+    first, second = two_known_users()
+    watch = UserFolderWatch(JobFolder(f"{tmp_path}/{{user}}/{{job}}", all_users=True))
+    own = tmp_path / first.pw_name
+    _make_for(first, own, own / "old")
+    assert watch.look(0.0) == NOTHING
+    _make_for(first, own / "new")
+    # A folder in that of another user, and one under the name of another user.
+    _make_for(second, own / "intruder", tmp_path / "stranger", tmp_path / "stranger/x")
+    assert watch.look(1.0) == _changes(["new"], [], first.pw_uid)
+    # The folder of a user who comes later may already have those of jobs.
+    later = tmp_path / second.pw_name
+    _make_for(second, later, later / "first")
+    assert watch.look(2.0) == _changes(["first"], [], second.pw_uid)
+    (own / "new").rmdir()
+    (later / "first").rmdir()
+    later.rmdir()
+    changes = watch.look(3.0)
+    assert sorted(changes.ended) == [f"{first.pw_uid}:new", f"{second.pw_uid}:first"]
+    _make(tmp_path / "any")
+    assert watch.look(4.0) == NOTHING
+    assert list(watch._watches) == [first.pw_uid]
+
+
+@NEEDS_ROOT
+def test_a_link_to_the_folder_of_another_user_shows_nothing(tmp_path: Path) -> None:
+    first, second = two_known_users()
+    watch = UserFolderWatch(JobFolder(f"{tmp_path}/{{user}}/{{job}}", all_users=True))
+    _make_for(first, tmp_path / first.pw_name)
+    _make_for(second, tmp_path / second.pw_name)
+    watch.look(0.0)
+    (tmp_path / first.pw_name).rmdir()
+    (tmp_path / first.pw_name).symlink_to(tmp_path / second.pw_name)
+    _make_for(second, tmp_path / second.pw_name / "sim")
+    assert watch.look(1.0) == _changes(["sim"], [], second.pw_uid)
+
+
+@NEEDS_ROOT
+def test_one_user_with_many_folders_does_not_hide_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_watch, "_MOST_IN_USE", 8)
+    first, second = two_known_users()
+    watch = UserFolderWatch(JobFolder(f"{tmp_path}/{{user}}/{{job}}", all_users=True))
+    own, other = (tmp_path / user.pw_name for user in (first, second))
+    _make_for(first, own)
+    _make_for(second, other)
+    watch.look(0.0)
+    _make_for(first, *(own / str(number) for number in range(30)))
+    _make_for(second, other / "sim")
+    seen = [watch.look(1.0 + count).appeared for count in range(6)]
+    assert f"{second.pw_uid}:sim" in seen[0]
+    assert len(seen[0]) == _MOST_NEW_OF_USER + 1
+    assert sum(map(len, seen)) == 8 + 1
+
+
+@NEEDS_ROOT
+def test_all_users_have_turns_while_others_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_watch, "_MOST_USERS", 1)
+    users = two_known_users()
+    watch = UserFolderWatch(JobFolder(f"{tmp_path}/{{user}}/{{job}}", all_users=True))
+    for user in users:
+        _make_for(user, tmp_path / user.pw_name)
+    for count in range(2):
+        watch.look(float(count))
+        _make(tmp_path / f"any{count}")
+    for user in users:
+        _make_for(user, tmp_path / user.pw_name / "sim")
+    appeared = []
+    for count in range(2):
+        appeared += watch.look(2.0 + count).appeared
+        _make(tmp_path / f"other{count}")
+    assert sorted(appeared) == sorted(f"{user.pw_uid}:sim" for user in users)

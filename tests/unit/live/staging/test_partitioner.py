@@ -7,11 +7,18 @@ import logging
 import os
 import stat
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from penstock.errors import InputError
+from penstock.live.staging import partitioner
+from penstock.live.staging.assigner import (
+    AssignedFolder,
+    FolderAssigner,
+    FolderOrder,
+)
 from penstock.live.staging.drivers.directories import Directories
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.messages import Partition
@@ -26,7 +33,7 @@ def _partitioner(tmp_path: Path) -> Partitioner:
     for name in ("x", "y"):
         (tmp_path / "targets" / name).mkdir(parents=True)
     targets = f"directories:{tmp_path}/targets:x,y"
-    return Partitioner.of(targets, f"{tmp_path}/jobs/{{job}}", LOG)
+    return Partitioner(targets, f"{tmp_path}/jobs/{{job}}", LOG)
 
 
 def test_folders_go_to_targets(tmp_path: Path) -> None:
@@ -50,12 +57,13 @@ def test_the_partition_is_told_when_the_folder_is_there(tmp_path: Path) -> None:
         until(lambda: len(told) > count)  # noqa: B023
     made.move({f"{OWN}..": (0,), f"{OWN}b": (0, 1)})
     until(lambda: told[-1][0] == f"{OWN}b")
-    # The same number means the same targets, for all jobs.
+    # The same number means the same targets, for all jobs and all daemons.
     numbers = [partition.number for _, partition in told]
-    assert numbers == [1, 2, 2, 1, 2]
+    assert numbers == [2363233924, 2356816227, 2356816227, 2363233924, 2356816227]
     assert [job for job, _ in told] == [f"{OWN}a"] * 4 + [f"{OWN}b"]
     roots = tuple(str((tmp_path / "targets" / name).resolve()) for name in "xy")
-    assert told[0][1] == Partition(1, f"{tmp_path}/jobs/a", 2, roots)
+    place = f"{tmp_path}/jobs/a"
+    assert told[0][1] == Partition(numbers[0], place, 2, roots, ("x",))
     made.close()
 
 
@@ -195,4 +203,129 @@ def test_others_cannot_replace_the_folder(tmp_path: Path, sticky: int) -> None:
 )
 def test_bad_settings(targets: str, folder: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Partitioner.of(targets, folder, LOG)
+        Partitioner(targets, folder, LOG)
+
+
+class Served:
+    """A partitioner for all users, whose processes are replaced by a function."""
+
+    def __init__(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        _partitioner(tmp_path).close()
+        self.batches: list[tuple[int, list[str]]] = []
+        self.held = threading.Event()
+        self.fails = False
+        monkeypatch.setattr(partitioner, "assign_as", self._assign)
+        targets = f"directories:{tmp_path}/targets:x,y"
+        pattern = f"{tmp_path}/jobs/{{user}}/{{job}}"
+        self.partitioner = Partitioner(
+            targets, pattern, LOG, all_users=True, owner_of=lambda user: user % 1000
+        )
+
+    def _assign(
+        self,
+        user: int,
+        assigner: FolderAssigner,
+        orders: Sequence[FolderOrder],
+        stop: threading.Event,
+    ) -> list[AssignedFolder]:
+        assert assigner.names == ("x", "y")
+        assert not stop.is_set()
+        self.batches.append((user, [order.job_name for order in orders]))
+        if user == 7:
+            assert self.held.wait(LIMIT_S)
+        failure = "refused" if self.fails else ""
+        return [AssignedFolder("/f", ("/r",), failure) for _ in orders]
+
+
+def test_one_user_does_not_wait_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = Served(tmp_path, monkeypatch)
+    served.partitioner.move({"7:a": (0,)})
+    until(lambda: served.batches == [(7, ["a"])])
+    # What waits is done by one process, with the last targets of each job.
+    many = {f"7:{number}": (0,) for number in range(25)}
+    served.partitioner.move(many)
+    served.partitioner.move({"7:3": (1,), "1007:c": (0,)})
+    served.partitioner.move({"8:b": (0,)})
+    until(lambda: (8, ["b"]) in served.batches)
+    assert len(served.batches) == 2
+    served.partitioner.forget("7:24")
+    served.held.set()
+    until(lambda: len(served.batches) == 5)
+    _, _, *rest = served.batches
+    assert [(user, len(jobs)) for user, jobs in rest] == [(7, 20), (7, 4), (1007, 1)]
+    assert served.partitioner.failures == {}
+    served.partitioner.close()
+
+
+def test_a_key_without_a_user_is_refused(tmp_path: Path) -> None:
+    """An agent of another node could send one."""
+    made = _partitioner(tmp_path)
+    made.move({"root:a": (0,), "b": (0,)})
+    assert made.failures.keys() == {"root:a", "b"}
+    made.close()
+
+
+def test_nothing_is_kept_of_jobs_that_left_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise a user could fill the memory of the daemon with short jobs."""
+    served = Served(tmp_path, monkeypatch)
+    monkeypatch.setattr(partitioner, "_MOST_MADE", 2)
+    served.fails = True
+    served.partitioner.move({"7:a": (0,)})
+    until(lambda: served.batches == [(7, ["a"])])
+    served.partitioner.move({"7:b": (0,)})
+    served.partitioner.forget("7:a")
+    served.held.set()
+    until(lambda: "7:b" in served.partitioner.failures)
+    assert served.partitioner.failures.keys() == {"7:b"}
+    assert served.partitioner._made == {}
+    served.fails = False
+    served.partitioner.move({f"8:{number}": (0,) for number in range(5)})
+    until(lambda: [*served.partitioner._made] == ["8:3", "8:4"])
+    served.partitioner.close()
+
+
+@pytest.mark.parametrize("error", [UnicodeError("no text"), LookupError("a bug")])
+def test_an_unexpected_error_costs_no_other_folder(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+) -> None:
+    made = _partitioner(tmp_path)
+    assign = Directories.assign
+
+    def fail(driver: Directories, folder: Path, targets: Sequence[str]) -> None:
+        if folder.name == "bad":
+            raise error
+        assign(driver, folder, targets)
+
+    monkeypatch.setattr(Directories, "assign", fail)
+    made.move({f"{OWN}bad": (0,), f"{OWN}next": (0,)})
+    until((tmp_path / "jobs" / "next" / "1").is_symlink)
+    # Later ones are served, too.
+    made.move({f"{OWN}last": (0,)})
+    until((tmp_path / "jobs" / "last" / "1").is_symlink)
+    assert made.failures.keys() == {f"{OWN}bad"}
+    until(lambda: str(error) in caplog.text)
+    made.close()
+
+
+def test_a_name_that_is_no_text_is_assigned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "lfs").write_text('#!/bin/sh\necho "$*"\n')
+    (tmp_path / "bin" / "lfs").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    made = Partitioner(f"lustre:{tmp_path}:0,1", f"{tmp_path}/jobs/{{job}}", LOG)
+    moved: list[str] = []
+    made.on_moved = lambda key, _: moved.append(key)
+    job = OWN + os.fsdecode(b"a\xff")
+    made.move({job: (0,)})
+    until(lambda: moved == [job])
+    assert made.failures == {}
+    made.close()

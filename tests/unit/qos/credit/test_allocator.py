@@ -14,7 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.qos import ApplicationUse, Credit, CreditAllocator
-from penstock.qos.credit.allocator import FLOOR, LEASE_S, PERIOD_S, weighted_shares
+from penstock.qos.credit.allocator import (
+    FLOOR,
+    LEASE_S,
+    MAX_PAUSE_S,
+    PERIOD_S,
+    weighted_shares,
+)
 
 WEIGHTS = st.dictionaries(
     st.sampled_from("abcdef"), st.floats(1e-3, 1e9), min_size=1, max_size=6
@@ -145,6 +151,22 @@ def test_an_application_that_leaves_gives_all_to_the_other() -> None:
     assert driver.rates["n"] == {}
 
 
+def test_applications_that_have_left_are_forgotten() -> None:
+    """A daemon that runs for months sees many applications."""
+    driver = Driver(dict.fromkeys("abc", 1e6))
+    driver.run({("m", "a"): 3e6, ("n", "b"): 3e6}, 1.0)
+    driver.allocator.add_service("c", 5e6)
+    driver.run({("n", "b"): 3e6}, MAX_PAUSE_S, silent="m")
+    # What a reserve was learnt from is kept as long as a pause may last.
+    assert set(driver.allocator._accounts) == {"a", "b"}
+    driver.run({("n", "b"): 3e6}, 2 * LEASE_S, silent="m")
+    assert set(driver.allocator._accounts) == {"b"}
+    # An application that comes back begins anew.
+    driver.run({("m", "a"): 3e6, ("n", "b"): 3e6}, 1.0)
+    assert set(driver.allocator._accounts) == {"a", "b"}
+    assert driver.rates["m"]["a"] > 0.0
+
+
 def test_an_application_with_pauses_keeps_what_it_uses_and_a_quarter_more() -> None:
     """It has requests half of the time: the others need not wait for it."""
     driver = Driver({"a": 1e6, "b": 1e6})
@@ -232,7 +254,7 @@ def test_service_on_another_storage_is_a_lead() -> None:
     rates = []
     for elsewhere in (0.0, 1e6):
         driver = Driver({"a": 1e6, "b": 1e6})
-        for _ in range(20):
+        for _ in range(60):
             driver.allocator.add_service("a", elsewhere * PERIOD_S)
             driver.run({("m", "a"): 3e6, ("n", "b"): 3e6}, PERIOD_S)
         rates.append(driver.rates["m"]["a"])

@@ -381,6 +381,32 @@ def test_files_stay_where_they_were_opened_unless_the_writer_redirects() -> None
         assert ends(run) == pytest.approx([2.0, end])
 
 
+def test_a_writer_that_joins_writes_redirected_data_twice() -> None:
+    """As above: at 3, half of B's data is on both targets; all goes to its own."""
+    second = Writer.of_requests("B", 4, 4.0, joins=True)
+    run = simulate_buffers(Storage(8.0, 2), [burst("A", 8.0), second], "3b")
+    assert ends(run) == pytest.approx([2.0, 5.0])
+    assert run.through == pytest.approx((8.0, 16.0))
+
+
+def test_a_join_comes_before_other_targets_are_used() -> None:
+    """A request of 1 s each: on target 0, on 1, and on 0 again after the join."""
+
+    def alternate(s: Situation) -> StagingPlan:
+        second = int(s.now_s)
+        return StagingPlan(
+            [StagingOrder((second % 2 if second < 3 else 0,))], second + 1
+        )
+
+    run = simulate_buffers(
+        Storage(8.0, 2),
+        [Writer.of_requests("A", 3, 4.0, joins=True)],
+        strategy(alternate),
+    )
+    assert [request.done for request in run.requests[0]] == pytest.approx([1, 2, 4])
+    assert ends(run) == pytest.approx([4.0])
+
+
 @pytest.mark.parametrize(("opened", "time"), [(None, 1.0), (0.0, 2.0)])
 def test_files_that_are_opened_early_are_placed_then(
     opened: float | None, time: float

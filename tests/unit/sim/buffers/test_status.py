@@ -50,6 +50,13 @@ def test_the_next_phase_follows_from_the_steps() -> None:
     assert three["A"].in_phase
 
 
+def test_the_first_phase_of_a_job_may_be_unknown_before_it_begins() -> None:
+    steps = (Step(Act.WORK, 1.5), Step(Act.WRITE, 200.0), Step(Act.CLOSE))
+    zero, _, _, _, four, *_ = _watched(Writer("A", steps * 2, foreseen=False))
+    assert zero["A"].next_phase_s == inf
+    assert four["A"].next_phase_s == pytest.approx(5.0)
+
+
 def test_a_phase_that_has_begun_before_is_as_large_as_it_was() -> None:
     left = Writer(
         "A",

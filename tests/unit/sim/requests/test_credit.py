@@ -262,6 +262,32 @@ def test_one_process_at_one_of_four_servers_beside_many_at_all(
     assert rate(run, "one") + rate(run, "many") >= 0.97 * CAPACITY
 
 
+def test_an_application_is_served_evenly_on_all_servers() -> None:
+    """None of its processes waits much longer than the others.
+
+    The totals alone would also allow that one server gives it all that it is promised.
+    """
+    slos = {"few": Slo(0.72 * CAPACITY, 1.0), "many": Slo(0.24 * CAPACITY, 1.0)}
+    clients = [
+        replace(flood(name, count, 1), servers=(server,))
+        for name, count in (("few", 1), ("many", 8))
+        for server in range(4)
+    ]
+    run = simulate_requests(
+        "two-level",
+        slos,
+        clients,
+        [ServerSpec(CAPACITY / 4)] * 4,
+        UNTIL_S,
+        exchange=Exchange(credit=True),
+        schedulers_at="mounts",
+    )
+    counted = run.requests_of("many") & (run.answered_s > WARM_S)
+    times_s = run.answered_s[counted] - run.issued_s[counted]
+    assert percentile(list(times_s)) < 1.6 * times_s.mean()
+    assert rate(run, "many") == pytest.approx(0.25 * CAPACITY, rel=0.03)
+
+
 # --- Latency bounds across nodes ------------------------------------------------------
 
 #: A chunk server of the cluster benchmark that needs four requests at once.

@@ -60,6 +60,8 @@ def test_the_concurrency_curve_is_interpolated() -> None:
     "change",
     [
         {"capacity_bytes_per_s": 0.0},
+        {"delays_s": ()},
+        {"delays_s": (-1.0,)},
         {"threads": 0.5},
         {"overhead_bytes": -1.0},
         {"curve": ()},

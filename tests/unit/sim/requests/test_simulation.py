@@ -29,6 +29,28 @@ def test_a_capacity_change_affects_requests_in_service() -> None:
     assert simulate([only_one], spec).answered_s.tolist() == [3.0]
 
 
+def test_an_answer_comes_after_its_delay_and_the_server_goes_on() -> None:
+    spec = replace(SERVER, delays_s=(0.1,))
+    alone = simulate([saturating("a", 10.0, processes=1)], spec)
+    assert alone.answered_s - alone.issued_s == pytest.approx(0.2)
+    assert alone.size_bytes.sum() == pytest.approx(5e6 * 10, rel=0.03)
+    both = simulate([saturating("a", 10.0, processes=2)], spec)
+    assert both.size_bytes.sum() == pytest.approx(10e6 * 10, rel=0.03)
+
+
+def test_delays_are_drawn_from_those_given() -> None:
+    spec = replace(SERVER, delays_s=(0.1, 0.4))
+    runs = [
+        simulate_requests(
+            "fifo", SLOS, [saturating("a", 50.0, processes=1)], [spec], 60.0, seed=seed
+        )
+        for seed in (1, 1, 2)
+    ]
+    times_s = [(run.answered_s - run.issued_s).round(6).tolist() for run in runs]
+    assert set(times_s[0]) == {0.2, 0.5}
+    assert times_s[0] == times_s[1] != times_s[2]
+
+
 # --- Clients ------------------------------------------------------------------------
 
 

@@ -12,18 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf, nan
+from statistics import median
 from typing import Final
 
 import msgspec
 
 from penstock.bench import BenchSettings, Measurement
 from penstock.bench.moosefs import ClusterSpec, check_requirements, run_module
+from penstock.bench.slo.cluster.model import delays_of
 from penstock.bench.slo.cluster.nodes import SceneAnswers
 from penstock.bench.slo.cluster.report import save
 from penstock.bench.slo.cluster.results import SceneResult, result_of
 from penstock.bench.slo.cluster.scenes import (
     CAPACITY_SCENE,
     FULL,
+    LATENCY_SCENE,
     NODES,
     QUICK,
     SERVERS,
@@ -48,7 +51,7 @@ _P95_ERROR: Final = 0.15
 
 
 def measure_cluster(settings: BenchSettings) -> Iterator[Measurement]:
-    """Yield the capacity, then all measurements of each scene."""
+    """Yield measurements of the storage, then those of each scene."""
     scale = QUICK if settings.quick else FULL
     by_name = {scene.name: scene for scene in scenes(scale, settings.scenes)}
     check_requirements()
@@ -61,6 +64,12 @@ def measure_cluster(settings: BenchSettings) -> Iterator[Measurement]:
         scene, capacity = by_name[done.scene], done.capacity_bytes_per_s
         if scene.name == CAPACITY_SCENE.name:
             yield Measurement("capacity of the cluster", capacity / 1e6, "MB/s")
+            continue
+        if scene.name == LATENCY_SCENE.name:
+            delay_s = median(delays_of(scene, done.live, capacity))
+            yield Measurement(
+                "time of a request besides its service", 1e3 * delay_s, "ms"
+            )
             continue
         result = result_of(scene, capacity, done.live, done.simulated)
         results.append(result)

@@ -3,31 +3,36 @@
 
 Every client node has a scheduler for each chunk server, as it has mounts. Each chunk
 server is a server with an equal part of the measured capacity that serves requests in
-the order of arrival, as its link does. A request takes no time besides. Processes that
-write as fast as they can begin at random times of the first 0.1 s.
+the order of arrival, as its link does. The answer comes a little later: what else a
+request takes (kernel, mounts, network, the chunk server) is drawn from times that were
+measured with one request at a time. Processes that write as fast as they can begin at
+random times of the first 0.1 s.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 from numpy.random import Generator, default_rng
 
 from penstock.bench.slo.cluster.scenes import (
     SERVERS,
     SETTINGS,
+    SIZE_BYTES,
     AppGroup,
     ClusterScene,
 )
 from penstock.bench.slo.windows import AnsweredRequest
+from penstock.errors import InputError
 from penstock.qos import Slo
 from penstock.sim.requests.server import ServerSpec
 from penstock.sim.requests.simulation import Exchange, simulate_requests
 from penstock.workloads.clients import Clients, RateSegment
 
-__all__ = ["clients_of", "simulate_scene"]
+__all__ = ["MeasuredStorage", "clients_of", "delays_of", "simulate_scene"]
 
 #: Shorter intervals are the jumps of a rate (s).
 _SHORTEST_S: Final = 1e-3
@@ -35,10 +40,38 @@ _SHORTEST_S: Final = 1e-3
 _FIRST_S: Final = 0.1
 
 
+class MeasuredStorage(NamedTuple):
+    """What the simulation takes from measurements."""
+
+    capacity_bytes_per_s: float
+    delays_s: Sequence[float] = (0.0,)
+    """What requests took besides their service."""
+
+
+def delays_of(
+    scene: ClusterScene,
+    answers: Mapping[str, Sequence[AnsweredRequest]],
+    capacity_bytes_per_s: float,
+) -> list[float]:
+    """Return what writes that waited for no other took besides their service (s)."""
+    service_s = SIZE_BYTES * SERVERS / capacity_bytes_per_s
+    delays_s = [
+        max(0.0, a.answered - a.issued - service_s)
+        for times in answers.values()
+        for a in times
+        if scene.warm_s <= a.answered < scene.end_s
+    ]
+    if not delays_s:
+        raise InputError("the cluster answered no request")
+    return delays_s
+
+
 def simulate_scene(
-    scene: ClusterScene, capacity_bytes_per_s: float, seed: int = 1
+    scene: ClusterScene, storage: MeasuredStorage, seed: int = 1
 ) -> dict[str, list[AnsweredRequest]]:
     """Return the simulated answers by application."""
+    capacity_bytes_per_s, delays_s = storage
+    server = ServerSpec(capacity_bytes_per_s / SERVERS, delays_s=tuple(delays_s))
     draw = default_rng(seed)
     setting = SETTINGS[scene.setting]
     slos = {
@@ -53,10 +86,11 @@ def simulate_scene(
             for group in scene.groups
             for clients in clients_of(group, scene.end_s, capacity_bytes_per_s, draw)
         ],
-        [ServerSpec(capacity_bytes_per_s / SERVERS)] * SERVERS,
+        [server] * SERVERS,
         scene.end_s,
         exchange=Exchange(credit=setting.exchange),
         schedulers_at="mounts",
+        seed=seed,
     )
     return {
         name: [

@@ -34,10 +34,15 @@ from penstock.bench.moosefs import (
     prioritise_processes,
 )
 from penstock.bench.slo.clients import ClientPlan, file_of, run_groups
-from penstock.bench.slo.cluster.model import simulate_scene
+from penstock.bench.slo.cluster.model import (
+    MeasuredStorage,
+    delays_of,
+    simulate_scene,
+)
 from penstock.bench.slo.cluster.scenes import (
     CAPACITY_SCENE,
     FULL,
+    LATENCY_SCENE,
     NODES,
     QUICK,
     SERVERS,
@@ -85,7 +90,7 @@ class SceneAnswers(msgspec.Struct):
     live: dict[str, list[AnsweredRequest]]
     """By application; times after the begin of the scene (s)."""
     simulated: list[dict[str, list[AnsweredRequest]]]
-    """The same of each simulation of the scene."""
+    """The same of each simulation; empty if the scene measures the storage."""
 
 
 def main(words: Sequence[str]) -> None:
@@ -97,14 +102,21 @@ def main(words: Sequence[str]) -> None:
 
 def _run_scenes(planned: Iterable[ClusterScene]) -> None:
     """Run scenes one after the other; print their answers."""
-    capacity = _FIRST_CAPACITY
+    storage = MeasuredStorage(_FIRST_CAPACITY)
     for scene in planned:
-        live = _run_scene(scene, capacity)
+        live = _run_scene(scene, storage.capacity_bytes_per_s)
+        simulated = []
         if scene.name == CAPACITY_SCENE.name:
-            capacity = _throughput(scene, live)
-        seeds = range(1, _SIMULATIONS + 1)
-        simulated = [simulate_scene(scene, capacity, seed) for seed in seeds]
-        answers = SceneAnswers(scene.name, capacity, live, simulated)
+            storage = MeasuredStorage(_throughput(scene, live))
+        elif scene.name == LATENCY_SCENE.name:
+            capacity = storage.capacity_bytes_per_s
+            storage = MeasuredStorage(capacity, delays_of(scene, live, capacity))
+        else:
+            seeds = range(1, _SIMULATIONS + 1)
+            simulated = [simulate_scene(scene, storage, seed) for seed in seeds]
+        answers = SceneAnswers(
+            scene.name, storage.capacity_bytes_per_s, live, simulated
+        )
         sys.stdout.buffer.write(msgspec.json.encode(answers) + b"\n")
         sys.stdout.buffer.flush()
 

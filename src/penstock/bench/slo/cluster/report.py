@@ -236,7 +236,9 @@ def _draw_experiment(rates: Axes, times: Axes, result: SceneResult) -> None:
         times.axhline(bound_ms, color=colour, linewidth=0.7, linestyle=":")
     rates.set_title(f"{result.scene.name} (grey: overloaded)", fontsize="medium")
     rates.set_ylabel("answered, MB/s")
-    rates.legend(frameon=False, fontsize="small", ncols=4)
+    # Room above the highest line, so that the legend hides nothing.
+    rates.set_ylim(0.0, 1.25 * rates.get_ylim()[1])
+    rates.legend(frameon=False, fontsize="small", ncols=4, loc="upper left")
     times.set_yscale("log")
     _label_plainly(times.yaxis)
     times.set_ylabel("p95, ms")

@@ -2,6 +2,8 @@
 """The scenes of the cluster benchmark: applications, their nodes and what they ask for.
 
 Rates and promises are shares of the capacity of the storage, which is measured first.
+Then one process per chunk server writes, to measure how long a request takes that waits
+for no other one; the simulation needs that.
 
 - *experiment*: that of two-level scheduling, section 4.2. app1 (80 % of the capacity,
   100 ms) is off and on; app2 (40 %, 300 ms) grows from 40 to 100 %. A request takes
@@ -29,6 +31,7 @@ from penstock.errors import InputError
 __all__ = [
     "CAPACITY_SCENE",
     "FULL",
+    "LATENCY_SCENE",
     "NODES",
     "QUICK",
     "SERVERS",
@@ -161,7 +164,7 @@ class ClusterScale:
     """Only one scene of each kind."""
 
 
-FULL: Final = ClusterScale(6.0, 2.0, 30.0, calm_s=6.0, half_s=8.0, turns=2)
+FULL: Final = ClusterScale(6.0, 5.0, 30.0, calm_s=6.0, half_s=8.0, turns=2)
 QUICK: Final = ClusterScale(
     *(1.5, 0.5, 2.0), calm_s=1.0, half_s=1.0, turns=1, quick=True
 )
@@ -174,16 +177,27 @@ CAPACITY_SCENE: Final = ClusterScene(
     tuple(AppGroup("all", node, 8, 8 * (node - 1)) for node in range(1, NODES + 1)),
     *(0.0, 0.0),
 )
+#: Every request is alone at its chunk server.
+LATENCY_SCENE: Final = ClusterScene(
+    "one request at a time",
+    "fifo",
+    {"all": Promise(1.0, 1.0)},
+    (AppGroup("all", 1, SERVERS),),
+    *(0.0, 0.0),
+)
 
 
 def scenes(scale: ClusterScale, texts: Sequence[str] = ()) -> list[ClusterScene]:
-    """Return the scenes of a run, beginning with the measurement of the capacity.
+    """Return the scenes of a run, beginning with what measures the storage.
 
     With `texts`, only the scenes whose names contain one of them. A text that is in no
     name raises `InputError`.
     """
     end_s = scale.warm_s + scale.capacity_s
-    first = replace(CAPACITY_SCENE, warm_s=scale.warm_s, end_s=end_s)
+    first = [
+        replace(scene, warm_s=scale.warm_s, end_s=end_s)
+        for scene in (CAPACITY_SCENE, LATENCY_SCENE)
+    ]
     planned = list(_all_scenes(scale))
     for text in texts:
         if not any(text in scene.name for scene in planned):
@@ -194,11 +208,11 @@ def scenes(scale: ClusterScale, texts: Sequence[str] = ()) -> list[ClusterScene]
                 remedy=f"the scenes are: {names}",
             )
     chosen = [s for s in planned if not texts or any(text in s.name for text in texts)]
-    return [first, *chosen]
+    return [*first, *chosen]
 
 
 def _all_scenes(scale: ClusterScale) -> Iterator[ClusterScene]:
-    """Yield the scenes after the measurement of the capacity."""
+    """Yield the scenes after those that measure the storage."""
     yield _experiment(scale)
     yield replace(
         _reader(scale, spread=False),

@@ -2,7 +2,8 @@
 """Targets that are storage pools of a BeeGFS, by identifier.
 
 In BeeGFS a file uses the servers of one pool, and a server belongs to one pool only. So
-an administrator makes one pool for each part, and an application gets one pool.
+an administrator makes one pool for each part, and an application gets one pool. Only
+root may give a directory a pool, so this driver serves no other users.
 
 Tested against recorded commands only, not on a BeeGFS.
 """

@@ -6,14 +6,20 @@ target k modulo the number of assigned targets. Processes write to
 ``directory/SLOT/...``, for example with their rank modulo n as the slot: so one file
 per process spreads over the partition. Links are replaced by renaming, so that a file
 can be created at any moment.
+
+Where there are many users, the links of each lead to a folder of its own on the target,
+``TARGET/USER``: nobody else can put a file there under the name that a program uses.
 """
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
+from copy import copy
 from pathlib import Path
+from typing import Self
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.staging.drivers.driver import distinct
@@ -32,6 +38,8 @@ class Directories:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        #: User whose folder on each target is used; "": the target itself is.
+        self._user_name = ""
         try:
             self.targets = tuple(sorted(p.name for p in root.iterdir() if p.is_dir()))
         except OSError as error:
@@ -55,9 +63,22 @@ class Directories:
         """Number of slots of a directory."""
         return len(self.targets)
 
+    def prepare(self, targets: Sequence[str]) -> None:
+        """Do nothing: all sets of directories are possible."""
+
+    def for_user(self, name: str) -> Self:
+        """Return the driver that leads to the folders of this user on the targets."""
+        driver = copy(self)
+        driver._user_name = name
+        return driver
+
     def roots(self, directory: Path) -> tuple[Path, ...]:  # noqa: ARG002 - of any one
-        """Return the targets."""
-        return tuple((self._root / name).resolve() for name in self.targets)
+        """Return the targets, or the folders of the user on them."""
+        return tuple(self._place(name) for name in self.targets)
+
+    def _place(self, target: str) -> Path:
+        """Return where files on a target are."""
+        return (self._root / target).resolve() / self._user_name
 
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let the slots of `directory` lead to `targets`."""
@@ -65,11 +86,28 @@ class Directories:
         self.check(chosen)
         try:
             directory.mkdir(parents=True, exist_ok=True)
+            if self._user_name:
+                for name in chosen:
+                    _make_own(self._place(name))
             for slot in range(len(self.targets)):
-                target = self._root / chosen[slot % len(chosen)]
-                _replace_link(directory / str(slot), target.resolve())
+                place = self._place(chosen[slot % len(chosen)])
+                _replace_link(directory / str(slot), place)
         except OSError as error:
-            raise InputError(str(error.strerror), where=str(directory)) from None
+            where = str(error.filename or directory)
+            raise InputError(str(error.strerror), where=where) from None
+
+
+def _make_own(folder: Path) -> None:
+    """Make the folder of a user on a target, unless it exists and is the user's."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        raise InputError(
+            "is not a folder of this user",
+            where=str(folder),
+            remedy="ask an administrator to remove it",
+        )
 
 
 def _replace_link(link: Path, target: Path) -> None:

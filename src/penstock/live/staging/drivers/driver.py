@@ -6,7 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Protocol, Self
 
 from penstock.errors import InputError, UnavailableError
 
@@ -22,11 +22,21 @@ class Driver(Protocol):
     def check(self, targets: Sequence[str]) -> None:
         """Raise `InputError` if these are not names of targets."""
 
+    def prepare(self, targets: Sequence[str]) -> None:
+        """Let the file system know this set of targets; no directory is changed.
+
+        The daemon does this with its own rights, because users may lack them.
+        """
+
+    def for_user(self, name: str) -> Self:
+        """Return the driver of the directories of one user among many."""
+
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let files that are created in `directory` from now on go to `targets`.
 
-        The same call twice changes nothing. If it raises `InputError` or
-        `UnavailableError` the directory is unchanged.
+        A process of the user who owns `directory` calls it. The same call twice changes
+        nothing. If it raises `InputError` or `UnavailableError` the directory is
+        unchanged.
         """
 
     @property
@@ -45,6 +55,13 @@ class PlacedInFolder:
 
     slots: Final = 0
 
+    def prepare(self, targets: Sequence[str]) -> None:
+        """Do nothing: the file system knows all sets of targets."""
+
+    def for_user(self, name: str) -> Self:  # noqa: ARG002 - of any one
+        """Return this driver: the directory of the user holds its files."""
+        return self
+
     def roots(self, directory: Path) -> tuple[Path, ...]:
         """Return the folders, without links, that hold the files of `directory`."""
         return (directory.resolve(),)
@@ -62,10 +79,13 @@ def call(arguments: Sequence[str], *, where: str) -> str:
             check=True,
             capture_output=True,
             text=True,
+            # Names of folders may be any bytes.
+            errors="backslashreplace",
             timeout=TOOL_TIMEOUT_S,
             stdin=subprocess.DEVNULL,
         )
-    except FileNotFoundError:
+    # The second one: PATH has folders of root, and no tool is in the others.
+    except (FileNotFoundError, PermissionError):
         raise InputError(
             f"{arguments[0]} is not installed",
             where=where,

@@ -4,7 +4,7 @@
 A partition is a storage class: one copy, on a server that has one of the labels,
 strictly (if those servers are full, a write fails). New files inherit the class
 of their directory. Classes are made on first use and kept; making them needs ``admin``
-in the exports of the master.
+in the exports of the master. The owner of a directory may give it a class.
 """
 
 from __future__ import annotations
@@ -40,19 +40,22 @@ class MooseFs(PlacedInFolder):
                     remedy="labels are single letters, A to Z",
                 )
 
+    def prepare(self, targets: Sequence[str]) -> None:
+        """Make the storage class of these labels unless it exists."""
+        labels = sorted(distinct(targets, where=self._root))
+        self.check(labels)
+        name = _class_of(labels)
+        known = call(["mfsscadmin", self._root, "list"], where=self._root)
+        if name not in known.split():
+            made = ["create", "-m", "s", "+".join(labels), name]
+            call(["mfsscadmin", self._root, *made], where=self._root)
+
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let new files in `directory` go to servers with one of these labels."""
         labels = sorted(distinct(targets, where=str(directory)))
-        self.check(labels)
-        name = "penstock_" + "".join(labels)
-        self._make_class(name, "+".join(labels))
-        call(["mfssetsclass", name, str(directory)], where=str(directory))
+        self.prepare(labels)
+        call(["mfssetsclass", _class_of(labels), str(directory)], where=str(directory))
 
-    def _make_class(self, name: str, labels: str) -> None:
-        """Make the storage class unless it exists."""
-        known = call(["mfsscadmin", self._root, "list"], where=self._root)
-        if name not in known.split():
-            call(
-                ["mfsscadmin", self._root, "create", "-m", "s", labels, name],
-                where=self._root,
-            )
+
+def _class_of(labels: Sequence[str]) -> str:
+    return "penstock_" + "".join(labels)

@@ -8,7 +8,7 @@
 | user, operator | agent | `ControllerRequest`s, which the agent forwards |
 | web page | agent | `OnBehalfOf` |
 | agent | all of these | `PageAssigned`, `TextAnswer`, `StatusDocument`, `Refused`, |
-| | | `PastJobs`, `JobReport` |
+| | | `PastJobs`, `JobReport`, `RunsUnderWay` |
 | agent | controller | `AgentHello`, `JobJoined`, `JobLeft`, `CounterReport`, |
 | | | `UserRequest` |
 | controller | agent | `AgentConfig`, `Grants`, `RequestReport`, `RequestHello`, |
@@ -34,9 +34,11 @@ from penstock.live.wire.messages.answers import (
     PageAssigned,
     PastJob,
     PastJobs,
+    PolicySpan,
     Refused,
     Reply,
     ReportedOperation,
+    RunsUnderWay,
     RunWithOperations,
     StatusDocument,
     StorageStatus,
@@ -88,6 +90,7 @@ from penstock.live.wire.messages.requests import (
     GetStatus,
     HintVolume,
     ListPastJobs,
+    ListUnderWay,
     OnBehalfOf,
     RegisterJob,
     SetBandwidth,
@@ -128,6 +131,7 @@ __all__ = [
     "JobReport",
     "JobStatus",
     "ListPastJobs",
+    "ListUnderWay",
     "Message",
     "MessageError",
     "ModeName",
@@ -139,6 +143,7 @@ __all__ = [
     "Partition",
     "PastJob",
     "PastJobs",
+    "PolicySpan",
     "Refused",
     "RegisterJob",
     "Reply",
@@ -146,6 +151,7 @@ __all__ = [
     "RequestHello",
     "RequestReport",
     "RunWithOperations",
+    "RunsUnderWay",
     "SetBandwidth",
     "SetLimit",
     "SetMode",

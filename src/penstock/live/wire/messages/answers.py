@@ -18,10 +18,12 @@ __all__ = [
     "PageAssigned",
     "PastJob",
     "PastJobs",
+    "PolicySpan",
     "Refused",
     "Reply",
     "ReportedOperation",
     "RunWithOperations",
+    "RunsUnderWay",
     "StatusDocument",
     "StorageStatus",
     "TextAnswer",
@@ -189,6 +191,19 @@ class StatusDocument(Message):
         return {"penstock": 1, **msgspec.to_builtins(fields)}
 
 
+class PolicySpan(msgspec.Struct, frozen=True):
+    """A time in which one policy shared the bandwidth of a job.
+
+    The quoted names are the keys in JSON. Instants are seconds since 1970.
+    """
+
+    policy: str
+    """Name of the policy, ``dry-run``, or ``off`` if control was off."""
+    begin_s: float = msgspec.field(name="begin")
+    end_s: float | None = msgspec.field(name="end")
+    """None: it has not ended."""
+
+
 class PastJob(msgspec.Struct, frozen=True):
     """A job in the archive, from joining the controller to leaving it.
 
@@ -216,6 +231,15 @@ class PastJob(msgspec.Struct, frozen=True):
     """Policy in use when it left."""
     limit: float | None = None
     """Lowest limit that an operator set; None: none."""
+    policies: list[PolicySpan] = msgspec.field(default_factory=list)
+    """All policies that it saw, the first one first; the last ones if it saw many."""
+
+    @property
+    def policy_names(self) -> list[str]:
+        """The policies that it saw, each once, the first one first."""
+        return list(dict.fromkeys(span.policy for span in self.policies)) or [
+            self.policy
+        ]
 
 
 class HistoryFormat(msgspec.Struct, frozen=True):
@@ -283,4 +307,19 @@ class JobReport(Message):
     """Why the job cannot be simulated with the others; empty if it can."""
 
 
-Reply = PageAssigned | Refused | TextAnswer | StatusDocument | PastJobs | JobReport
+class RunsUnderWay(Message):
+    """Jobs that run and have had an operation, each with its present operation."""
+
+    runs: list[RunWithOperations]
+    """A job that has no operation now has none here. An operation ends now."""
+
+
+Reply = (
+    PageAssigned
+    | Refused
+    | TextAnswer
+    | StatusDocument
+    | PastJobs
+    | JobReport
+    | RunsUnderWay
+)

@@ -75,6 +75,10 @@ class JobJoined(Message):
     """Quality of service that the batch system has given it."""
     work_s: AnnouncedSeconds = 0.0
     """Time for which it computes between two operations; 0: unknown."""
+    history_name: Text = ""
+    """Name that jobs like it have in the batch system; "": its own name tells."""
+    targets: tuple[Text, ...] = ()
+    """Names of the storage targets that an earlier controller has given it."""
 
 
 class JobLeft(Message):
@@ -112,9 +116,9 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     """Time since the last call of a program; 0 while a call is in flight."""
     read_bytes: Counted = 0.0
     """Volume that calls read from the storage so far; 0 if reads are not controlled.
-    `read_bytes` + `written_bytes` = `moved_bytes`."""
+    `read_bytes` + `written_bytes` = `moved_bytes` + `joined_bytes`."""
     written_bytes: Counted = 0.0
-    """Volume that calls and drainers wrote so far."""
+    """Volume that calls and drainers wrote so far, copies from parts included."""
     read_busy_s: Counted = 0.0
     """Time inside reads that reached the storage, added over callers, without the time
     that they were held up."""
@@ -129,6 +133,16 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     """Processes that do the work, without shells and launchers; 0: not counted."""
     write_calls: Count = 0
     """Calls so far that wrote to files directly."""
+    redirected_bytes: Counted = 0.0
+    """Volume so far of open files that went to parts on other targets, in
+    `moved_bytes`."""
+    joined_bytes: Counted = 0.0
+    """Volume that was copied from parts into files so far: the job has not got ahead by
+    it. It is in `written_bytes`, and not in `moved_bytes`."""
+    pauses: Count = 0
+    """Gaps so far inside announced phases, in which no call began or ended."""
+    paused_s: Counted = 0.0
+    """Length of these gaps."""
 
 
 class CounterReport(Message):
@@ -192,6 +206,8 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
     """Number of sub-folders 0, 1, ... that lead to targets; 0: the folder itself."""
     roots: tuple[str, ...] = ()
     """Folders, as the kernel names them, that hold the files of the job."""
+    targets: tuple[Text, ...] = ()
+    """Names of the targets."""
 
 
 class Grants(Message):

@@ -30,6 +30,7 @@ __all__ = [
     "GetStatus",
     "HintVolume",
     "ListPastJobs",
+    "ListUnderWay",
     "OnBehalfOf",
     "RegisterJob",
     "SetBandwidth",
@@ -76,6 +77,8 @@ class RegisterJob(Message):
     """Working directory of the job, controlled if no prefixes are set."""
     qos: Text = ""
     """Quality of service of the job, which the controller may map to a priority."""
+    history_name: Text = ""
+    """Name that jobs like it have in the batch system; "": not known."""
 
 
 class HintVolume(Message):
@@ -106,6 +109,10 @@ class ListPastJobs(Message):
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
     """How many jobs to return at most."""
+
+
+class ListUnderWay(Message):
+    """Ask for the `RunsUnderWay`: jobs that run, with their present operations."""
 
 
 class GetJobReport(Message):
@@ -150,6 +157,7 @@ ControllerRequest = (
     | GetStatus
     | ExplainJob
     | ListPastJobs
+    | ListUnderWay
     | GetJobReport
     | SetPolicy
     | SetBandwidth

@@ -3,14 +3,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
 from numpy.random import default_rng
 
-from penstock.bench.slo.cluster.model import clients_of, simulate_scene
+from penstock.bench.slo.cluster.model import (
+    MeasuredStorage,
+    clients_of,
+    delays_of,
+    simulate_scene,
+)
 from penstock.bench.slo.cluster.results import figures_of
 from penstock.bench.slo.cluster.scenes import (
+    LATENCY_SCENE,
     QUICK,
     SERVERS,
     SIZE_BYTES,
@@ -19,9 +26,12 @@ from penstock.bench.slo.cluster.scenes import (
     Promise,
     scenes,
 )
+from penstock.bench.slo.windows import AnsweredRequest
+from penstock.errors import InputError
 from penstock.workloads.clients import Clients, RateSegment
 
 CAPACITY = 100.0 * SIZE_BYTES
+STORAGE = MeasuredStorage(CAPACITY)
 
 
 def clients(group: AppGroup, end_s: float = 5.0) -> list[Clients]:
@@ -62,7 +72,7 @@ def test_a_process_stays_at_its_server(processes: int) -> None:
 
 def test_the_same_seed_gives_the_same_answers() -> None:
     scene = next(s for s in scenes(QUICK) if s.name.startswith("4 KiB"))
-    first, again, other = (simulate_scene(scene, CAPACITY, seed) for seed in (1, 1, 2))
+    first, again, other = (simulate_scene(scene, STORAGE, seed) for seed in (1, 1, 2))
     assert first == again != other
 
 
@@ -75,7 +85,7 @@ def run(setting: str, few: int, *nodes: int) -> tuple[float, float]:
         (AppGroup("few", nodes[0], few), AppGroup("many", nodes[1], 32)),
         *(2.0, 22.0),
     )
-    done = figures_of(scene, CAPACITY, simulate_scene(scene, CAPACITY))
+    done = figures_of(scene, CAPACITY, simulate_scene(scene, STORAGE))
     total = sum(figures.bytes_per_s for figures in done.applications.values())
     return done.share("few"), total / CAPACITY
 
@@ -97,3 +107,23 @@ def test_without_a_scheduler_every_process_has_the_same() -> None:
     share, total = run("fifo", 16, 1, 2)
     assert share == pytest.approx(16 / 48, rel=0.05)
     assert total == pytest.approx(1.0, rel=0.02)
+
+
+def test_delays_are_what_a_lone_request_takes_besides_its_service() -> None:
+    # 25 requests per second and server: a service takes 40 ms.
+    scene = replace(LATENCY_SCENE, warm_s=1.0, end_s=2.0)
+    times = [(0.5, 0.6), (1.0, 1.041), (1.1, 1.139), (1.9, 2.0)]
+    answers = {"all": [AnsweredRequest(*pair) for pair in times]}
+    assert delays_of(scene, answers, CAPACITY) == pytest.approx([1e-3, 0.0])
+    with pytest.raises(InputError, match="answered no request"):
+        delays_of(scene, {"all": []}, CAPACITY)
+
+
+def test_a_single_process_cannot_use_the_time_between_its_requests() -> None:
+    scene = replace(LATENCY_SCENE, warm_s=1.0, end_s=21.0)
+    storage = MeasuredStorage(CAPACITY, (0.009, 0.011))
+    done = figures_of(scene, CAPACITY, simulate_scene(scene, storage))
+    assert done.applications["all"].bytes_per_s == pytest.approx(
+        CAPACITY * 0.04 / 0.05, rel=0.02
+    )
+    assert done.applications["all"].p95_s == pytest.approx(0.051)

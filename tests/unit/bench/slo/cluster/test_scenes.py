@@ -9,6 +9,7 @@ from penstock.bench.slo.clients import rate_at
 from penstock.bench.slo.cluster.scenes import (
     CAPACITY_SCENE,
     FULL,
+    LATENCY_SCENE,
     NODES,
     QUICK,
     SERVERS,
@@ -23,20 +24,21 @@ ALL = {scene.name: scene for scene in scenes(FULL)}
 
 
 def share_scenes() -> list[ClusterScene]:
-    return [s for s in ALL.values() if s.is_saturated and s.name != "capacity"]
+    measuring = {CAPACITY_SCENE.name, LATENCY_SCENE.name}
+    return [s for s in ALL.values() if s.is_saturated and s.name not in measuring]
 
 
-def test_names_are_unique_and_the_capacity_is_measured_first() -> None:
+def test_names_are_unique_and_the_storage_is_measured_first() -> None:
     assert len(ALL) == len(list(scenes(FULL)))
-    assert next(iter(ALL)) == CAPACITY_SCENE.name
+    assert list(ALL)[:2] == [CAPACITY_SCENE.name, LATENCY_SCENE.name]
     assert {scene.name for scene in scenes(QUICK)} <= set(ALL)
 
 
 def test_scenes_are_chosen_by_parts_of_their_names() -> None:
     names = [scene.name for scene in scenes(FULL, ["reader", "3 : 1, 4"])]
-    assert names[0] == CAPACITY_SCENE.name
-    assert len(names) == 1 + 3 + 2
-    assert all("reader" in name or "3 : 1, 4" in name for name in names[1:])
+    assert names[:2] == [CAPACITY_SCENE.name, LATENCY_SCENE.name]
+    assert len(names) == 2 + 3 + 2
+    assert all("reader" in name or "3 : 1, 4" in name for name in names[2:])
     with pytest.raises(InputError, match=r"'none' is in no name .*same node"):
         scenes(FULL, ["reader", "none"])
 

@@ -95,3 +95,28 @@ def test_a_root_without_targets_is_refused(tmp_path: Path) -> None:
         Directories(tmp_path)
     with pytest.raises(InputError, match="No such file"):
         Directories(tmp_path / "nowhere")
+
+
+def test_the_files_of_a_user_are_in_a_folder_of_the_user(
+    root: Path, tmp_path: Path
+) -> None:
+    driver = Directories(root).for_user("ann")
+    for _ in range(2):
+        driver.assign(tmp_path / "job", ["b", "d"])
+    link = tmp_path / "job" / "1"
+    assert link.resolve() == (root / "d" / "ann").resolve()
+    assert (root / "d" / "ann").stat().st_mode & 0o777 == 0o700
+    assert not (root / "a" / "ann").exists()
+    assert driver.roots(tmp_path) == tuple(
+        root.resolve() / name / "ann" for name in "abcd"
+    )
+    # The driver of all users is as before.
+    assert Directories(root).roots(tmp_path)[0] == root.resolve() / "a"
+
+
+def test_a_link_in_the_place_of_a_users_folder_is_refused(
+    root: Path, tmp_path: Path
+) -> None:
+    (root / "b" / "ann").symlink_to(tmp_path)
+    with pytest.raises(InputError, match=r"b/ann: is not a folder of this user"):
+        Directories(root).for_user("ann").assign(tmp_path / "job", ["b"])

@@ -48,3 +48,14 @@ def test_a_label_is_one_capital_letter(tools: RecordedTools, label: str) -> None
     with pytest.raises(InputError, match=r"is not the label .*single letters, A to Z"):
         MooseFs(ROOT).assign(JOB, [label])
     assert tools.calls == []
+
+
+def test_a_class_can_be_made_before_a_folder_gets_it(tools: RecordedTools) -> None:
+    """The daemon makes it, and a process of the user assigns the folder."""
+    driver = MooseFs(ROOT)
+    driver.prepare(["B", "A"])
+    assert tools.calls == [
+        "mfsscadmin /fs list",
+        "mfsscadmin /fs create -m s A+B penstock_AB",
+    ]
+    assert driver.for_user("ann") is driver

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""What live control costs: time of calls, of programs, of decisions."""

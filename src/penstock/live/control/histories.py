@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: MIT
+"""Under which names histories of jobs are saved, and which one a new job gets.
+
+A job continues the history of its own key. The jobs of a batch system have numbers as
+names, which no later job has: what they teach is saved under the name that their user
+has given them in the batch system as well, for the next job of this name. Several of
+them may run at a time, so age and lost time are not passed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.live.control.rates.jobs import JobHistory
+from penstock.live.wire.messages import JobJoined
+
+__all__ = ["history_key", "past_of"]
+
+
+def history_key(user: int, name: str) -> str:
+    """Return the key for jobs of this name in the batch system.
+
+    It is never the key of a job, which has a colon behind the number of the user.
+    """
+    return f"{user}/{name}"
+
+
+def past_of(
+    message: JobJoined, recall: Callable[[str], JobHistory | None], now: float
+) -> JobHistory | None:
+    """Return what is known of a job that joins; None: nothing.
+
+    Parameters
+    ----------
+    recall
+        Returns what was saved under a key, or None.
+    """
+    own = recall(message.job_key)
+    if own is not None or not message.history_name:
+        return own
+    namesake = recall(history_key(message.user, message.history_name))
+    return namesake.for_new_run(now) if namesake else None

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""Where the folders of jobs are, and how one is made: the setting `job_folder`.
+
+The operator chooses what is above the first part of the path with ``{user}`` or
+``{job}``. From there on, every folder must belong to the user of the job, links are
+refused, and no other user may be able to put a folder in the place of one. A process
+of that user makes what is missing, so that the kernel decides what is allowed.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import stat
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+from penstock.errors import InputError
+
+__all__ = ["JobFolder", "user_name"]
+
+_JOB: Final = "{job}"
+_USER: Final = "{user}"
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+#: Needs no permission to read the folder.
+_OPEN: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def user_name(user: int) -> str:
+    """Return the name of a user, or its number if the user database has no name."""
+    try:
+        return pwd.getpwuid(user).pw_name
+    except (KeyError, OverflowError):
+        return str(user)
+
+
+class JobFolder:
+    """The pattern of the folders of jobs.
+
+    Parameters
+    ----------
+    pattern
+        Absolute path with ``{job}``, the name of the job, and maybe ``{user}``, the
+        name of its user.
+    all_users
+        True: jobs of all users have such folders. Then a part of the path above the
+        name of the job must have ``{user}``: users choose the names of their jobs.
+    """
+
+    def __init__(self, pattern: str, *, all_users: bool = False) -> None:
+        before = pattern.partition(_JOB)[0]
+        if not Path(pattern).is_absolute() or _JOB not in pattern:
+            raise InputError(
+                f"{pattern!r} is not a pattern of job folders",
+                where="job_folder",
+                remedy='write an absolute path with {job}, e.g. "/mnt/mfs/{job}"',
+            )
+        if all_users and _USER not in before.rpartition("/")[0]:
+            raise InputError(
+                f"{pattern!r} has no folder for each user, as users = all needs",
+                where="job_folder",
+                remedy='write e.g. "/mnt/mfs/{user}/{job}"',
+            )
+        self.text = pattern
+        head = min((pattern.partition(word)[0] for word in (_JOB, _USER)), key=len)
+        self.above = Path(head.rpartition("/")[0] or "/")
+        """The folder that the operator has chosen."""
+
+    def of_user(self, user: int) -> str:
+        """Return the pattern for the jobs of one user."""
+        return self.text.replace(_USER, user_name(user))
+
+    def top_of_user(self, user: int) -> Path:
+        """Return the folder of a user in `above`; its pattern has ``{user}``."""
+        part = Path(self.of_user(user)).relative_to(self.above).parts[0]
+        return self.above / part
+
+    def path(self, user: int, job_name: str) -> Path:
+        """Return the folder of a job; raise `InputError` if its name cannot be used."""
+        if not job_name or set(job_name) & {"/", "\0"} or job_name in (".", ".."):
+            raise InputError(f"{job_name!r} cannot be the name of a folder")
+        return Path(self.of_user(user).replace(_JOB, job_name))
+
+    def is_there(self, user: int, job_name: str) -> bool:
+        """Return True if the part of the path with the name of the job exists."""
+        own = Path(self.of_user(user).partition(_JOB)[0].rpartition("/")[0] or "/")
+        folder = self.path(user, job_name)
+        return (own / folder.relative_to(own).parts[0]).exists()
+
+    def make(self, user: int, job_name: str) -> Path:
+        """Make and return the folder of a job, as its user, who runs this process."""
+        folder = self.path(user, job_name)
+        try:
+            self.above.mkdir(parents=True, exist_ok=True)
+            _make_below(self.above, folder)
+        except OSError as error:
+            raise InputError(
+                f"cannot make the folder: {error.strerror}",
+                where=str(folder),
+                remedy="check the setting job_folder",
+            ) from None
+        return folder
+
+
+def _make_below(above: Path, folder: Path) -> None:
+    """Make `folder`, and those between it and `above`, for this user.
+
+    Raises `InputError` if another user has made one of them, or could put a folder or a
+    link of its own in the place of one.
+    """
+    own = os.geteuid()
+    if above.lstat().st_uid not in (0, own) or above.stat().st_uid not in (0, own):
+        raise _refused(above, "belongs neither to root nor to you")
+    with ExitStack() as stack:
+        place, parent = above, os.open(above, _OPEN)
+        stack.callback(os.close, parent)
+        for part in folder.relative_to(above).parts:
+            mode = os.fstat(parent).st_mode
+            if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
+                raise _refused(place, "lets other users replace folders", "chmod +t it")
+            place /= part
+            parent = _make_own(parent, part, place)
+            stack.callback(os.close, parent)
+
+
+def _make_own(parent: int, part: str, place: Path) -> int:
+    """Make a folder of this user in an open one, and open it; follow no link."""
+    with suppress(FileExistsError):
+        os.mkdir(part, mode=0o700, dir_fd=parent)
+    try:
+        opened = os.open(part, _OPEN | os.O_NOFOLLOW, dir_fd=parent)
+    except NotADirectoryError:
+        raise _refused(place, "is not a folder that belongs to you") from None
+    if os.fstat(opened).st_uid != os.geteuid():
+        os.close(opened)
+        raise _refused(place, "is not a folder that belongs to you")
+    return opened
+
+
+def _refused(
+    place: Path, what: str, remedy: str = "choose another job_folder"
+) -> InputError:
+    return InputError(what, where=str(place), remedy=remedy)

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: MIT
+"""Share metadata operations in proportion to the SLOs, at a fixed depth.
+
+A mount orders its metadata operations (look-ups, creation, removal ...) by this
+scheduler, beside the scheduler of reads and writes.
+
+Rule
+    Start-time fair queueing as in `penstock.qos.sfq`: the application with the smallest
+    start tag goes first, while fewer than D operations are at the storage. All
+    operations cost the same, so applications that always have operations waiting are
+    served in proportion to the throughputs t_i of their SLOs.
+
+    Operations may wait for a lock of the storage, e.g. of a folder, for any time. So
+    that other applications do not wait with them:
+
+    1. An application has at most D - 1 operations at the storage (1 if D = 1). While it
+       has that many, it takes no part in the order.
+    2. An application is stuck if it has operations at the storage, and none of them was
+       completed for `STUCK_S`. Its operations do not count towards D until one is
+       completed.
+    3. An urgent operation is sent at once, and its application is charged for it. It
+       does not count in rules 1 and 2, nor towards D. The mount says that an operation
+       is urgent if the kernel has locked a folder for it that another application uses,
+       too.
+
+Parameters
+    depth
+        D, operations at the storage at once; 0: any number. Default 8.
+
+Properties
+    O(log m) per operation, with m applications that have queued operations, and O(n)
+    for n applications while D operations are at the storage. An application with at
+    least one operation waiting, and with fewer than D - 1 at the storage, waits for at
+    most `STUCK_S`, plus its turn, however many urgent operations others send.
+
+    Over several servers nothing is shared: every mount orders its own operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from typing import Final
+
+from penstock.columns import heap_put, heap_remove
+from penstock.kernels import kernel, part
+from penstock.qos.interface import Guarantees, Slo
+from penstock.qos.scheduler import (
+    DEFAULT_DEPTH,
+    Kernels,
+    KernelScheduler,
+    depth_parameter,
+)
+from penstock.qos.sfq import pop_by_start_tag, start_tags, tag_first_request
+from penstock.qos.state import (
+    APPLICATIONS,
+    DEPTH,
+    OUTSTANDING,
+    STUCK,
+    URGENT,
+    VIRTUAL_TIME,
+    WAITING,
+    WAKE_S,
+    SchedulerState,
+    add_request,
+    columns,
+    count_waiting,
+    free_request,
+    queue_request,
+    send_request,
+    unqueue_request,
+)
+
+__all__ = [
+    "KERNELS",
+    "PARAMETERS",
+    "STUCK_S",
+    "MetadataScheduler",
+    "arrive",
+    "complete",
+    "make",
+    "next_request",
+]
+
+PARAMETERS: Final = (depth_parameter(DEFAULT_DEPTH),)
+
+#: Without a completion for so long (s), the operations of an application are stuck.
+STUCK_S: Final = 0.1
+#: Weight of an application that the driver has not named.
+_FIRST_WEIGHT: Final = 1.0
+
+
+@part
+def _urgent_queue(state: SchedulerState) -> int:
+    """Return the number of the queue of urgent operations: after all applications."""
+    return state.application_limit
+
+
+@part
+def _may_hold_more(state: SchedulerState, i: int) -> bool:
+    """Return True if `i` may have one more operation at the storage."""
+    return state.at_storage[i] == 0 or state.at_storage[i] < state.value[DEPTH] - 1
+
+
+@part
+def _has_room(state: SchedulerState) -> bool:
+    """Return True if fewer than D operations that count are at the storage."""
+    left_out = state.counter[STUCK] + state.counter[URGENT]
+    return state.counter[OUTSTANDING] - left_out < state.value[DEPTH]
+
+
+@part
+def _update_tag(state: SchedulerState, i: int) -> None:
+    """Give the queue of `i` a start tag, or remove it while rule 1 forbids to send."""
+    if state.first[i] < 0 or not _may_hold_more(state, i):
+        heap_remove(start_tags(state), i)
+    elif state.tag_place[i] == 0:
+        tag_first_request(state, i)
+
+
+@part
+def _mark_stuck(state: SchedulerState, now: float) -> float:
+    """Mark the applications that are stuck; return when another one will be (s)."""
+    wake_s = inf
+    for i in range(state.counter[APPLICATIONS]):
+        if state.at_storage[i] == 0 or state.stuck[i] > 0:
+            continue
+        stuck_s = state.completed_s[i] + STUCK_S
+        if stuck_s <= now:
+            state.stuck[i] = 1
+            state.counter[STUCK] += state.at_storage[i]
+        else:
+            wake_s = min(wake_s, stuck_s)
+    return wake_s
+
+
+@part
+def _pop_urgent(state: SchedulerState) -> int:
+    """Remove, charge and return the first urgent operation."""
+    slot = unqueue_request(state, _urgent_queue(state))
+    state.counter[WAITING] -= 1
+    i = state.application[slot]
+    service_s = state.cost_bytes[slot] / state.weight[i]
+    if state.tag_place[i] > 0:
+        state.start_tag[i] += service_s
+        heap_put(start_tags(state), i)
+    else:
+        start_tag = max(state.value[VIRTUAL_TIME], state.finish_tag[i])
+        state.finish_tag[i] = start_tag + service_s
+    return slot
+
+
+@part
+def _send(state: SchedulerState, slot: int, now: float) -> None:
+    """Count an operation that is sent to the storage."""
+    i = state.application[slot]
+    send_request(state, slot, now)
+    if state.urgent[slot] > 0:
+        state.counter[URGENT] += 1
+        return
+    if state.at_storage[i] == 0:
+        state.completed_s[i] = now
+    state.at_storage[i] += 1
+    state.counter[STUCK] += state.stuck[i]
+    _update_tag(state, i)
+
+
+@kernel
+def arrive(
+    table: SchedulerState,
+    application: int,
+    is_urgent: int,
+    cost_bytes: int,  # noqa: ARG001
+    now: float,  # noqa: ARG001
+) -> int:
+    """Queue an operation; return its slot, or -1 if there is no room for it."""
+    state = columns(table)
+    slot = add_request(state, application, 0)
+    if slot < 0:
+        return -1
+    count_waiting(state)
+    state.urgent[slot] = 1 if is_urgent else 0
+    if is_urgent:
+        queue_request(state, _urgent_queue(state), slot)
+    else:
+        queue_request(state, application, slot)
+        _update_tag(state, application)
+    return slot
+
+
+@kernel
+def next_request(table: SchedulerState, now: float) -> int:
+    """Return the next operation to send; -1 if none may be sent."""
+    state = columns(table)
+    state.value[WAKE_S] = inf
+    if state.first[_urgent_queue(state)] >= 0:
+        slot = _pop_urgent(state)
+    else:
+        if state.by_tag[0] > 0 and not _has_room(state):
+            state.value[WAKE_S] = _mark_stuck(state, now)
+        if state.by_tag[0] == 0 or not _has_room(state):
+            return -1
+        slot = pop_by_start_tag(state)
+    _send(state, slot, now)
+    return slot
+
+
+@kernel
+def complete(table: SchedulerState, slot: int, moved_bytes: int, now: float) -> None:
+    """Remove a completed operation; its application is not stuck any more."""
+    state = columns(table)
+    i = state.application[slot]
+    free_request(state, slot, moved_bytes)
+    if state.urgent[slot] > 0:
+        state.counter[URGENT] -= 1
+        return
+    if state.stuck[i] > 0:
+        state.stuck[i] = 0
+        state.counter[STUCK] -= state.at_storage[i]
+    state.at_storage[i] -= 1
+    state.completed_s[i] = now
+    _update_tag(state, i)
+
+
+KERNELS: Final = Kernels(arrive, next_request, complete)
+
+
+class MetadataScheduler(KernelScheduler):
+    """Orders metadata operations; a driver may number applications itself."""
+
+    def __init__(self, slos: Mapping[str, Slo], depth: float) -> None:
+        super().__init__(KERNELS, slos, Guarantees(shares=True), depth=depth)
+
+    def set_weight(self, index: int, throughput_bytes_per_s: float) -> None:
+        """Set the weight of the application that the driver calls `index`."""
+        count = self.columns.counter[APPLICATIONS]
+        for unknown in range(count, index):
+            self.columns.weight[unknown] = _FIRST_WEIGHT
+        self.columns.weight[index] = throughput_bytes_per_s
+        self.columns.counter[APPLICATIONS] = max(count, index + 1)
+
+
+def make(slos: Mapping[str, Slo], now: float, depth: float) -> MetadataScheduler:  # noqa: ARG001
+    """Return a scheduler that starts at `now`."""
+    return MetadataScheduler(slos, depth)

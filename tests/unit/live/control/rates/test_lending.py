@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: MIT
+"""Lending: frugal jobs keep what they draw, and the others get the rest."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.live.control.rates.controller import Controller
+from penstock.live.control.rates.lending import (
+    DOUBTED_S,
+    LEND_AFTER_S,
+    LEND_FLOOR,
+    LEND_HEADROOM,
+)
+from support.controllers import B, controller_with, decide
+
+
+def frugal_pair(policy: str, *, lend: bool = True) -> Controller:
+    """Return two active jobs; `a` draws only 10 bytes/s of its grant."""
+    controller = controller_with(policy, "a", "b", lend=lend)
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", LEND_AFTER_S, 10.0 * LEND_AFTER_S, held_up=False)
+    return controller
+
+
+@pytest.mark.parametrize("policy", ["fair-share", "fcfs", "greedy-com"])
+def test_unused_bandwidth_is_lent(policy: str) -> None:
+    controller = frugal_pair(policy)
+    assert controller.decide(LEND_AFTER_S).rates == {
+        "a": 12.5,
+        "b": pytest.approx(87.5),
+    }
+    assert controller.job("a").is_frugal
+    # It draws all that it can use: it loses no time.
+    assert controller.job("a").lost_s(9.0) == controller.job("a").lost_s(LEND_AFTER_S)
+
+
+def test_lent_bandwidth_is_taken_back_at_the_first_report() -> None:
+    controller = frugal_pair("fair-share")
+    controller.decide(LEND_AFTER_S)
+    controller.progress("a", 1.0, 20.0, held_up=True)
+    assert decide(controller, 1.0) == {"a": 50.0, "b": 50.0}
+    assert not controller.job("a").is_frugal
+
+
+def test_a_job_that_draws_what_it_keeps_gets_its_grant_back() -> None:
+    """The storage, and not control, may be its limit: it is never held up."""
+    controller = frugal_pair("fair-share")
+    controller.decide(LEND_AFTER_S)
+    kept_bytes = 12.5 * LEND_AFTER_S
+    moved_bytes = 10.0 * LEND_AFTER_S + 0.95 * kept_bytes
+    controller.progress("a", 2 * LEND_AFTER_S, moved_bytes, held_up=False)
+    assert decide(controller, 2 * LEND_AFTER_S) == {"a": 50.0, "b": 50.0}
+    assert not controller.job("a").is_frugal
+
+
+def test_a_job_that_pauses_lends_at_once_and_gets_all_back_at_once() -> None:
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    assert decide(controller, 0.0) == {"a": 50.0, "b": 50.0}
+    controller.progress("a", 0.01, 0.5, held_up=False, pauses=True)
+    assert decide(controller, 0.01) == {"a": LEND_FLOOR * B, "b": pytest.approx(99.0)}
+    assert controller.job("a").usable == LEND_FLOOR * B
+    assert controller.job("b").usable == B
+    # The pause goes on: the policy is not asked again.
+    controller.progress("a", 0.02, 0.5, held_up=False, pauses=True)
+    assert controller.decide(0.02).rates == {}
+    controller.progress("a", 0.03, 0.6, held_up=False)
+    assert decide(controller, 0.03) == {"a": 50.0, "b": 50.0}
+    controller.progress("a", 0.04, 0.6, held_up=False, pauses=True)
+    controller.complete("a", 0.05)
+    assert controller.job("a").usable == B
+
+
+def test_without_lending_a_pause_changes_nothing() -> None:
+    controller = frugal_pair("fair-share", lend=False)
+    controller.progress("a", 1.0, 10.0, held_up=False, pauses=True)
+    assert controller.decide(1.0).rates == {}
+
+
+def test_without_lending_an_unused_grant_stays_unused() -> None:
+    controller = frugal_pair("fair-share", lend=False)
+    assert controller.decide(LEND_AFTER_S).rates == {}
+
+
+def test_a_job_that_is_held_up_is_not_frugal() -> None:
+    controller = controller_with("fair-share", "a")
+    controller.post("a", 0.0, 1e4)
+    controller.decide(0.0)
+    for step in range(1, 20):
+        controller.progress("a", 0.1 * step, 0.3 * B * 0.1 * step, held_up=True)
+    assert not controller.job("a").is_frugal
+
+
+def test_an_operation_that_ends_has_lent_nothing_to_the_next_one() -> None:
+    controller = frugal_pair("fair-share")
+    controller.decide(LEND_AFTER_S)
+    controller.complete("a", 1.0)
+    controller.decide(1.0)
+    controller.post("a", 2.0, 1e4)
+    assert decide(controller, 2.0) == {"a": 50.0, "b": 50.0}
+
+
+def test_a_job_keeps_at_least_a_part_of_its_cap() -> None:
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", 1.0, 0.0, held_up=False)
+    assert controller.job("a").kept_rate == LEND_FLOOR * B
+    assert decide(controller, 1.0)["b"] == pytest.approx((1.0 - LEND_FLOOR) * B)
+
+
+def test_a_job_alone_lends_to_nobody_and_keeps_its_headroom() -> None:
+    controller = controller_with("fair-share", "a")
+    controller.post("a", 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", 1.0, 40.0, held_up=False)
+    assert decide(controller, 1.0) == {"a": pytest.approx(LEND_HEADROOM * 40.0)}
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=6))
+def test_lending_neither_creates_nor_wastes_bandwidth(draws: list[float]) -> None:
+    """With one job that takes all it gets, all of B is granted."""
+    keys = [f"frugal{number}" for number in range(len(draws))]
+    controller = controller_with("fair-share", *keys, "hungry")
+    for job_key in (*keys, "hungry"):
+        controller.post(job_key, 0.0, 1e9)
+    controller.decide(0.0)
+    for job_key, draw in zip(keys, draws, strict=True):
+        moved_bytes = draw * controller.job(job_key).rate
+        controller.progress(job_key, 1.0, moved_bytes, held_up=False)
+    controller.decide(1.0)
+    rates = [job.rate for job in controller.jobs()]
+    assert sum(rates) == pytest.approx(B)
+    assert controller.job("hungry").rate >= B / len(rates) * (1.0 - 1e-9)
+    for job in controller.jobs():
+        assert job.rate <= job.kept_rate * (1.0 + 1e-9)
+
+
+# --- Reports that are not true --------------------------------------------------------
+
+
+def liars(count: int, *, lend: bool = True) -> Controller:
+    """Return jobs that say they are held up and move nothing, and an honest one."""
+    controller = Controller("fair-share", B, lend=lend)
+    for number in range(count):
+        controller.register(f"liar{number}", 0.0, user="a")
+        controller.post(f"liar{number}", 0.0, 1e4)
+    controller.register("honest", 0.0, user="b")
+    controller.post("honest", 0.0, 1e4)
+    controller.decide(0.0)
+    return controller
+
+
+def lie(controller: Controller, count: int, until_s: float) -> None:
+    """Let the liars report every 100 ms; the honest job draws its grant."""
+    moved_bytes = 0.0
+    for step in range(1, round(until_s / 0.1) + 1):
+        now = 0.1 * step
+        moved_bytes += 0.1 * controller.job("honest").rate
+        for number in range(count):
+            controller.progress(f"liar{number}", now, 0.0, held_up=True)
+        controller.progress("honest", now, moved_bytes, held_up=True)
+        controller.decide(now)
+
+
+@pytest.mark.parametrize("lend", [True, False])
+def test_jobs_that_move_nothing_have_no_share_whatever_they_say(lend: bool) -> None:
+    controller = liars(50, lend=lend)
+    assert controller.job("honest").rate == pytest.approx(B / 51.0)
+    lie(controller, 50, 1.0)
+    assert controller.job("honest").rate >= (1.0 - LEND_FLOOR) * B * (1.0 - 1e-9)
+
+
+def test_a_new_operation_of_a_user_who_lied_begins_without_a_share() -> None:
+    controller = liars(2)
+    lie(controller, 2, 1.0)
+    controller.complete("liar0", 1.0)
+    controller.post("liar0", 1.1, 1e4)
+    controller.register("liar2", 1.1, user="a")
+    controller.post("liar2", 1.1, 1e4)
+    controller.decide(1.1)
+    assert controller.job("honest").rate >= (1.0 - LEND_FLOOR) * B * (1.0 - 1e-9)
+    # Other users are not doubted, and after a while this one is not either.
+    controller.complete("liar2", 2.0)
+    controller.post("liar2", 2.0 + DOUBTED_S, 1e4)
+    assert not controller.job("liar2").is_frugal
+
+
+def test_what_a_doubted_job_keeps_grows_with_what_it_draws() -> None:
+    controller = liars(1)
+    lie(controller, 1, 1.0)
+    job, moved_bytes, now = controller.job("liar0"), 0.0, 1.0
+    kept = [job.kept_rate]
+    while job.rate < 0.9 * B / 2.0 and now < 5.0:
+        moved_bytes += 0.1 * job.rate
+        now += 0.1
+        controller.progress("liar0", now, moved_bytes, held_up=True)
+        controller.progress("honest", now, 1e3 * now, held_up=True)
+        controller.decide(now)
+        kept.append(job.kept_rate)
+    assert now < 5.0
+    assert all(after <= 2.6 * before for before, after in pairwise(kept))
+
+
+def test_a_false_claim_of_bytes_is_forgotten() -> None:
+    controller = liars(1)
+    controller.progress("liar0", 0.1, 1e3, held_up=True)
+    controller.doubt("liar0", 0.2)
+    controller.decide(0.2)
+    assert controller.job("honest").rate == pytest.approx((1.0 - LEND_FLOOR) * B)
+    lie(controller, 1, 1.0)
+    assert controller.job("honest").rate == pytest.approx((1.0 - LEND_FLOOR) * B)
+
+
+def test_one_large_call_is_made_at_once_and_held_up_for_long() -> None:
+    """Its bytes are counted when it begins to wait: it is no liar."""
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    for step in range(1, 50):
+        controller.progress("a", 0.1 * step, 500.0, held_up=True)
+        controller.decide(0.1 * step)
+    assert not controller.job("a").is_frugal
+
+
+def test_a_job_that_was_granted_nothing_is_believed() -> None:
+    controller = controller_with("fcfs", "a", "b")
+    for now, job_key in ((0.0, "a"), (0.1, "b")):
+        controller.post(job_key, now, 1e4)
+        controller.decide(now)
+    assert controller.job("b").rate == 0.0
+    for step in range(2, 30):
+        controller.progress("b", 0.1 * step, 0.0, held_up=True)
+        controller.progress("a", 0.1 * step, 10.0 * step, held_up=True)
+        controller.decide(0.1 * step)
+    controller.complete("a", 3.0)
+    controller.progress("b", 3.0, 0.0, held_up=True)
+    assert decide(controller, 3.0)["b"] == B
+
+
+def test_one_of_many_nodes_may_be_held_up() -> None:
+    controller = Controller("fair-share", B)
+    for job_key in ("a", "b"):
+        controller.register(job_key, 0.0, nodes=10)
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    for step in range(1, 20):
+        controller.progress("a", 0.1 * step, 0.5 * step, held_up=True)
+        controller.decide(0.1 * step)
+    assert not controller.job("a").is_frugal
+
+
+# --- Honest jobs with large calls -----------------------------------------------------
+
+
+def test_doubted_jobs_with_large_calls_get_their_shares_back() -> None:
+    """Two jobs of one user share; each call moves more than 2 s of the bandwidth."""
+    controller = liars(2)
+    controller.leave("honest", 0.0)
+    for step in range(1, 11):
+        for job_key in ("liar0", "liar1"):
+            controller.progress(job_key, 0.1 * step, 0.0, held_up=True)
+        controller.decide(0.1 * step)
+    rates = [controller.job(key).rate for key in ("liar0", "liar1")]
+    assert rates == [LEND_FLOOR * B / 2.0] * 2
+    # The calls are made at once; from then on they wait for their grants.
+    for step in range(11, 21):
+        for job_key in ("liar0", "liar1"):
+            controller.progress(job_key, 0.1 * step, 250.0, held_up=True)
+        controller.decide(0.1 * step)
+    rates = [controller.job(key).rate for key in ("liar0", "liar1")]
+    assert rates == pytest.approx([B / 2.0] * 2)
+
+
+@pytest.mark.parametrize("lend", [True, False])
+def test_a_job_that_is_held_up_after_a_pause_is_not_doubted(lend: bool) -> None:
+    controller = controller_with("fair-share", "a", "b", lend=lend)
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", 0.05, 2.0, held_up=False)
+    controller.progress("a", 0.35, 2.0, held_up=False)
+    controller.progress("a", 0.45, 2.5, held_up=True)
+    assert not controller.is_doubted("a", 0.45)
+    controller.decide(0.45)
+    controller.progress("a", 0.5, 20.0, held_up=True)
+    controller.decide(0.5)
+    assert controller.job("a").rate == pytest.approx(B / 2.0)
+
+
+def test_a_new_allowance_is_not_compared_with_the_former_grant() -> None:
+    """A strategy holds a job at a low rate, between two reports of the job."""
+    controller = controller_with("fair-share", "a")
+    controller.post("a", 0.0, 1e4)
+    controller.decide(0.0)
+    controller.allow("a", 1.0, 1.0)
+    controller.decide(1.0)
+    for step in range(1, 11):
+        now = 1.0 + 0.1 * step
+        controller.progress("a", now, 0.1 * step, held_up=True)
+        controller.decide(now)
+    assert not controller.is_doubted("a", 2.0)
+    assert controller.job("a").rate == 1.0
