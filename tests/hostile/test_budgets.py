@@ -28,8 +28,8 @@ pytestmark = pytest.mark.skipif(
 
 #: Attacks that the daemon answers by throttling the attacker.
 _THROTTLED = ("attach", "connect", "post", "ask", "start", "link")
-#: Attacks that need no answer.
-_HARMLESS = ("damage",)
+#: Attacks after which the daemon controls no job of the attacker.
+_REFUSED = ("damage",)
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +41,9 @@ def daemon() -> Iterator[Daemon]:
 
 def is_known(daemon: Daemon, user: int, kind: str) -> bool:
     """Return True if the daemon has dealt with an attacker."""
-    if kind in _HARMLESS:
-        return True
     now = status(daemon)
+    if kind in _REFUSED:
+        return all(job.user != user for job in now.jobs)
     grants = [job.grant or 0.0 for job in now.jobs if job.user == user and job.active]
     if kind in _THROTTLED:
         return user in {each.user for each in now.throttled}
@@ -66,6 +66,7 @@ def test_an_attack_costs_nobody_else_anything(
     assert 0.3 < seen.share < 1.1
     assert opened < 500
     assert len(daemon.log) < 20_000
+    assert "not archived" not in daemon.log
 
 
 def test_after_the_attacks_the_daemon_has_forgotten_the_attackers(

@@ -48,6 +48,8 @@ _DAY_S: Final = 86400.0
 _STOP_S: Final = 10.0
 _MS: Final = 1e3
 _US: Final = 1e6
+#: Largest number in the archive: well below 2^63, the largest one of SQLite.
+_LARGEST: Final = 1e18
 
 _PUT_RUN: Final = (
     f"INSERT OR REPLACE INTO runs ({', '.join(RUN_COLUMNS)}) "  # noqa: S608 - constants
@@ -215,7 +217,7 @@ class ArchiveRecorder:
             *(run.job_key, run.user, run.storage, run.nodes),
             instant(run.joined_s),
             None if run.left_s is None else instant(run.left_s),
-            *(round(run.lost_s * _US), round(run.moved_bytes)),
+            *(_whole(run.lost_s * _US), _whole(run.moved_bytes)),
             *(whole_rate(run.cap), run.policy, whole_rate(run.limit)),
             json.dumps([(instant(at_s), name) for at_s, name in run.policies])
             if len(run.policies) > 1
@@ -233,10 +235,10 @@ class ArchiveRecorder:
         return (
             self._number(database, run),
             round((begin_s + offset_s) * _MS),
-            round((end_s - begin_s) * _US),
-            round(operation.moved_bytes),
-            round(operation.held_up_s * _US),
-            round(operation.lost_s * _US),
+            _whole((end_s - begin_s) * _US),
+            _whole(operation.moved_bytes),
+            _whole(operation.held_up_s * _US),
+            _whole(operation.lost_s * _US),
             whole_rate(operation.capacity),
             operation.policy,
             encode_grants(operation.grants, begin_s, end_s),
@@ -285,3 +287,12 @@ class ArchiveRecorder:
             self.close()
         else:
             self._problem = ""
+
+
+def _whole(value: float) -> int:
+    """Return a number that a column can hold.
+
+    Nodes report these numbers. A false one must not keep the operations of other jobs,
+    which are written with it, out of the archive.
+    """
+    return round(min(max(value, -_LARGEST), _LARGEST))

@@ -55,10 +55,14 @@ class ClaimedBytes:
             False if processes are unknown or have ended: the kernel's count may be too
             low. Then `is_backed` stays, and the claims are forgiven.
         """
+        # A counter that was lowered, e.g. by a job that writes random values, takes no
+        # claim back: otherwise the next false claim would be believed until it is
+        # checked.
+        claimed_bytes = max(claimed_bytes, self._checked_bytes)
         missing_bytes = claimed_bytes - counted_bytes - self._forgiven_bytes
         new_bytes = claimed_bytes - self._checked_bytes
         # Without a new claim there is nothing to judge: a false one stays false.
-        if certain and new_bytes:
+        if certain and new_bytes > 0.0:
             self.is_backed = missing_bytes <= max(_SLACK_BYTES, new_bytes / 2.0)
         # Each claim is judged once: what is missing now is forgiven, so it is not
         # missed at the next check.

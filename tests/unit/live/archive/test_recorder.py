@@ -50,6 +50,17 @@ def test_runs_of_a_killed_controller_end_with_their_last_operation(
     assert by_name["a"].left_s == WALL_S + 3.5
 
 
+def test_a_false_number_of_one_job_keeps_no_other_job_out(tmp_path: Path) -> None:
+    archive = recorder(tmp_path)
+    false = run("7:b", moved_bytes=1e30, lost_s=1e30)
+    honest = run(moved_bytes=1e9)
+    archive.add([(false, operation(1.0, 3.0)), (honest, operation(1.0, 3.0))], [])
+    archive.close()
+    by_name = {r.name: r for r in ArchiveReader(tmp_path).runs()}
+    assert by_name["a"].moved_bytes == 1e9
+    assert by_name["b"].moved_bytes == 1e18
+
+
 def test_an_operation_takes_at_most_100_bytes(tmp_path: Path) -> None:
     archive = recorder(tmp_path)
     grants = ((0.0, 1e9), (1.0, 2e8), (3.0, 5e8))
@@ -169,9 +180,14 @@ def test_a_run_whose_end_could_not_be_written_ends_later(
 ) -> None:
     archive = recorder(tmp_path)
     archive.add([(run(left_s=None), operation(1.0, 3.5))], [])
-    # More than fits into the file: the write fails as with a full disk.
-    archive.add([], [run(moved_bytes=1e30)])
-    assert "not archived" in caplog.text
+    with closing(open_database(tmp_path)) as database:
+        database.execute(
+            "CREATE TRIGGER full BEFORE INSERT ON runs "
+            "BEGIN SELECT raise(ABORT, 'disk full'); END"
+        )
+        archive.add([], [run()])
+        assert "disk full; control goes on" in caplog.text
+        database.execute("DROP TRIGGER full")
     archive.add([], [run("7:b")])
     archive.close()
     by_name = {r.name: r for r in ArchiveReader(tmp_path).runs()}

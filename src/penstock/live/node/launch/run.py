@@ -64,7 +64,7 @@ class JobClaims:
 def controlled_environment(
     settings: Settings,
     job_name: str,
-    claims: JobClaims = JobClaims(),  # noqa: B008 - frozen
+    claims: JobClaims = JobClaims(),
     *,
     inherited: Mapping[str, str] | None = None,
     say: Say | None = None,

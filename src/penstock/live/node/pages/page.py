@@ -74,6 +74,8 @@ CREDIT_S: Final = 0.25
 #: Debt that is carried over to the next call instead of slept, as a time (s).
 SLACK_S: Final = 0.002
 
+#: No job moves more on one node: 10 GB/s for three years. A larger counter is false.
+_MOST_BYTES: Final = 1 << 60
 #: A waiting call renews its heartbeat every 20 ms; with an older one it was killed.
 _HEARTBEAT_STALE_NS: Final = 200_000_000
 
@@ -414,6 +416,7 @@ class Page:
         # so that they never exceed `phases_begun` and `absorbed_bytes`. An operation is
         # never reported before the bytes of the one that it follows.
         first, page = self._read(), self._read()
+        self._check_volumes(page)
         announced_s = page.announced_at_ns * 1e-9
         return PageState(
             first.operations_begun,
@@ -430,6 +433,16 @@ class Page:
             ),
             page.bypass_setups,
         )
+
+    def _check_volumes(self, page: PageWords) -> None:
+        """Refuse volumes that nobody can have moved."""
+        staging = page.staging
+        volumes = [
+            *(line.moved_bytes for line in page.classes),
+            *(staging.absorbed_bytes, staging.redirected_bytes, staging.joined_bytes),
+        ]
+        if max(volumes) > _MOST_BYTES:
+            raise self._file.damaged(f"says that {max(volumes):.1e} bytes were moved")
 
     def counters(self, kind: IoClass) -> Counters:
         """Return the counters of one class of calls."""

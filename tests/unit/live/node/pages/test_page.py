@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from penstock.errors import InputError
 from penstock.live.node.pages import page
 from penstock.live.node.pages.page import Bucket, IoClass, Mode, Page
+from penstock.live.node.pages.page_layout import ClassWords, PageWords
 from penstock.live.node.pages.shared_file import SharedFileError
 from penstock.live.wire.messages import Partition
 
@@ -233,6 +234,19 @@ def test_announced_phases_are_read_in_seconds(fresh: Page) -> None:
     announced = fresh.announced
     assert (announced.begun, announced.ended) == (3, 2)
     assert (announced.volume_bytes, announced.last_s) == (700, 2.5)
+
+
+def test_a_volume_that_nobody_can_have_moved_is_damage(fresh: Page) -> None:
+    words = PageWords.classes.offset + ClassWords.moved_bytes.offset
+    with fresh.path.open("r+b") as stream:
+        for volume_bytes in (1 << 60, (1 << 60) + 1):
+            stream.seek(words)
+            stream.write(volume_bytes.to_bytes(8, "little"))
+            stream.flush()
+            if volume_bytes == 1 << 60:
+                assert fresh.counters(IoClass.WRITE).moved_bytes == volume_bytes
+    with pytest.raises(SharedFileError, match=r"1.2e\+18 bytes were moved"):
+        fresh.look()
 
 
 def test_a_journal_folder_is_known_only_if_it_is_complete(fresh: Page) -> None:
