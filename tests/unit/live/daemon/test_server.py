@@ -28,7 +28,8 @@ def start(home: Path, **settings: Any) -> None:
 
     async def starting() -> None:
         async with AsyncExitStack() as stack:
-            agent = await _start_parts(Settings(**settings), home, stack)
+            parts = Settings(folder=str(home), **settings)
+            agent = await _start_parts(parts, home, stack)
             stack.callback(agent.close)
 
     (home / "pages").mkdir()
