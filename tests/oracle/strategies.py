@@ -148,7 +148,7 @@ class ShortOverLoss:
 
 @dataclass(frozen=True)
 class SoftDeadline:
-    """Greedily by softness against urgency; see `penstock.policies.soft_deadline`.
+    """Greedily by softness against urgency: `penstock.policies.beyond.soft_deadline`.
 
     All but the logarithms is exact. Equal applications have equal logarithms.
     """

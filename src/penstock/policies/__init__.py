@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Bandwidth-sharing policies: how much bandwidth each application gets now.
 
-A policy is one file. To add one, copy `_template.py` and add a row to `POLICIES`. A
-policy outside of penstock needs no row: users name it by its dotted name, or install
-it under the entry-point group ``penstock.policies``. `penstock.policies.ask` calls
-policies; `penstock.policies.view` says what they see.
+A policy is one file, in the room of its source: a paper (`bandwidth_sharing`,
+`io_sets`), or `beyond` the papers. To add one, copy `_template.py` into a room and add
+a row to `POLICIES`. A policy outside of penstock needs no row: users name it by its
+dotted name, or install it under the entry-point group ``penstock.policies``.
+
+The files beside this one are what policies share: `policy` and `view` (the interface),
+`serving` and `rounding` (common kernels), `compilation` and `ask` (the caller's side).
 
 The table holds all that is needed to list the policies. Listing them imports neither
 the policies nor Numba.
@@ -33,72 +36,72 @@ __all__ = [
 
 POLICIES: Final[dict[str, TableRow]] = {
     "fair-share": TableRow(
-        "fair_share",
+        "bandwidth_sharing.fair_share",
         "Give every active application the same fraction of its cap.",
         "bandwidth sharing, section 4.1",
     ),
     "fcfs": TableRow(
-        "fcfs",
+        "bandwidth_sharing.fcfs",
         "Serve operations in the order in which they were posted.",
         "bandwidth sharing, section 4.1",
     ),
     "greedy-yield": TableRow(
-        "greedy_yield",
+        "bandwidth_sharing.greedy_yield",
         "Serve the application that has progressed least, relative to its age.",
         "bandwidth sharing, section 4.1",
     ),
     "greedy-com": TableRow(
-        "greedy_com",
+        "bandwidth_sharing.greedy_com",
         "Serve the operation that can be completed soonest.",
         "bandwidth sharing, section 4.1",
     ),
     "look-ahead-greedy-yield": TableRow(
-        "look_ahead_greedy_yield",
+        "bandwidth_sharing.look_ahead_greedy_yield",
         "Serve first the application that leaves the best minimum yield afterwards.",
         "bandwidth sharing, section 4.1",
     ),
     "periodic-greedy-yield": TableRow(
-        "periodic_greedy_yield",
+        "bandwidth_sharing.periodic_greedy_yield",
         "Serve the lowest yield first, and decide again at regular intervals.",
         "bandwidth sharing, section 4.1",
     ),
     "set-10": TableRow(
-        "set_10",
+        "io_sets.set_10",
         "Share between sets of similar periods, serve in order within a set.",
         "IO-SETS, section 3.1; bandwidth sharing, section 4.2",
     ),
     "best-next-event": TableRow(
-        "best_next_event",
+        "bandwidth_sharing.best_next_event",
         "Share so that the minimum yield at the next completion is the best possible.",
         "bandwidth sharing, section 4.3",
     ),
     "exclusive-fcfs": TableRow(
-        "exclusive_fcfs",
+        "io_sets.exclusive_fcfs",
         "Put all applications in one set and serve in the order of posting.",
         "IO-SETS, section 3",
     ),
     "set-fair-share": TableRow(
-        "set_fair_share",
+        "io_sets.set_fair_share",
         "Share equally between the sets of set-10, serve in order within a set.",
         "IO-SETS, section 3 (ablation)",
     ),
     "share-priority": TableRow(
-        "share_priority",
+        "io_sets.share_priority",
         "Share between all applications with the priorities of set-10.",
         "IO-SETS, section 3 (ablation)",
     ),
     "earliest-deadline": TableRow(
-        "earliest_deadline",
+        "beyond.earliest_deadline",
         "Serve the operation that must complete first for a common yield.",
         "beyond the papers",
     ),
     "short-over-loss": TableRow(
-        "short_over_loss",
+        "beyond.short_over_loss",
         "Serve short operations first, weighted by the time their application lost.",
         "beyond the papers",
     ),
     "soft-deadline": TableRow(
-        "soft_deadline",
+        "beyond.soft_deadline",
         "Serve the earliest deadline, but let short and rare I/O pass while it costs "
         "little.",
         "beyond the papers",

@@ -67,7 +67,7 @@ class Policy(BoundPlugin):
             raise InputError(
                 "NEEDS is not a dict from `Knowledge` to (parameter, value)",
                 where=policy.title,
-                remedy="see penstock/policies/periodic_greedy_yield.py",
+                remedy="see penstock/policies/io_sets/sets.py",
             )
         needs = {
             item: parameter

@@ -169,7 +169,7 @@ def test_a_function_of_a_module_has_the_parameters_of_the_module(folder: Path) -
 
 
 def test_a_kernel_is_found_by_its_dotted_name() -> None:
-    policy = get_policy("penstock.policies.fcfs")
+    policy = get_policy("penstock.policies.bandwidth_sharing.fcfs")
     assert policy.allocate is get_policy("fcfs").allocate
 
 

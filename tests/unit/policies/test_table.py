@@ -17,20 +17,8 @@ from penstock.policies import POLICIES
 from penstock.policies.policy import Parameter
 
 FOLDER = Path(penstock.policies.__file__).parent
-#: Files of the package that are not policies.
-HELPERS = {
-    *(
-        "__init__",
-        "ask",
-        "compilation",
-        "io_sets",
-        "policy",
-        "rounding",
-        "serving",
-        "view",
-    ),
-    "_template",
-}
+#: Files in the rooms that are not policies.
+HELPERS = {"io_sets.sets"}
 SECTIONS = ("Rule", "Parameters", "Properties", "Source")
 
 
@@ -42,14 +30,15 @@ MODULES = [*(row.module for row in POLICIES.values()), "_template"]
 
 
 def test_every_policy_file_has_one_row_and_every_row_a_file() -> None:
-    files = {path.stem for path in FOLDER.glob("*.py")} - HELPERS
+    paths = [path for path in FOLDER.glob("*/*.py") if path.stem != "__init__"]
+    files = {f"{path.parent.name}.{path.stem}" for path in paths} - HELPERS
     listed = [row.module for row in POLICIES.values()]
     assert sorted(listed) == sorted(files)
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_names_are_those_of_the_files(name: str) -> None:
-    assert POLICIES[name].module == name.replace("-", "_")
+    assert POLICIES[name].module.endswith("." + name.replace("-", "_"))
 
 
 @pytest.mark.parametrize("name", POLICIES)

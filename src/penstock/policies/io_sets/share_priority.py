@@ -6,7 +6,7 @@ Rule
     It shows the effect of the priorities without the sets.
 
 Parameters
-    initial, initial_weight, update, period: see `penstock.policies.io_sets`.
+    initial, initial_weight, update, period: see `penstock.policies.io_sets.sets`.
 
 Properties
     Work-conserving. O(k^2) per decision for k active applications.
@@ -20,7 +20,7 @@ from __future__ import annotations
 from math import inf
 
 from penstock.kernels import Floats, kernel
-from penstock.policies.io_sets import (
+from penstock.policies.io_sets.sets import (
     NEEDS,
     PARAMETERS,
     UNCLASSIFIED,

@@ -10,7 +10,7 @@ Rule
     the present one.
 
 Parameters
-    initial, initial_weight, update, period: see `penstock.policies.io_sets`.
+    initial, initial_weight, update, period: see `penstock.policies.io_sets.sets`.
     ``update=post`` is the rule of the authors' program: the initial set has the weight
     100 (omega = 0.01 s), and the present iteration counts from the second operation on.
     The published means (Efficiency .993 and .976 at W = 0.5 and 0.8) come out with the
@@ -33,7 +33,7 @@ from __future__ import annotations
 from math import inf
 
 from penstock.kernels import Floats, kernel
-from penstock.policies.io_sets import (
+from penstock.policies.io_sets.sets import (
     NEEDS,
     PARAMETERS,
     magnitude,

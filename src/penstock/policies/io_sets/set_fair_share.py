@@ -6,7 +6,7 @@ Rule
     the priorities.
 
 Parameters
-    initial, initial_weight, update, period: see `penstock.policies.io_sets`.
+    initial, initial_weight, update, period: see `penstock.policies.io_sets.sets`.
 
 Properties
     Work-conserving. O(k s) per decision for k active applications in s sets, if
@@ -21,7 +21,7 @@ from __future__ import annotations
 from math import inf
 
 from penstock.kernels import Floats, kernel
-from penstock.policies.io_sets import (
+from penstock.policies.io_sets.sets import (
     NEEDS,
     PARAMETERS,
     UNCLASSIFIED,

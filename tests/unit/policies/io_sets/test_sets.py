@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.kernels import interpreted
 from penstock.policies import get_policy
-from penstock.policies.io_sets import (
+from penstock.policies.io_sets.sets import (
     UNCLASSIFIED,
     initial_priority,
     magnitude,

@@ -51,7 +51,7 @@ from math import inf, log
 from typing import Final
 
 from penstock.kernels import Floats, inlined, kernel
-from penstock.policies.earliest_deadline import (
+from penstock.policies.beyond.earliest_deadline import (
     due,
     next_wake_up,
     oldest_age,

@@ -21,7 +21,7 @@ from __future__ import annotations
 from math import inf
 
 from penstock.kernels import Floats, kernel
-from penstock.policies.io_sets import share_by_sets
+from penstock.policies.io_sets.sets import share_by_sets
 from penstock.policies.view import View
 
 __all__ = ["allocate"]

@@ -28,7 +28,7 @@ from math import floor, inf
 from typing import Final
 
 from penstock.kernels import Floats, kernel
-from penstock.policies.greedy_yield import serve_lowest_yield
+from penstock.policies.bandwidth_sharing.greedy_yield import serve_lowest_yield
 from penstock.policies.policy import Knowledge, Parameter
 from penstock.policies.rounding import GRAIN
 from penstock.policies.view import View

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.kernels import interpreted
-from penstock.policies.earliest_deadline import due, worst_loss
+from penstock.policies.beyond.earliest_deadline import due, worst_loss
 from support.views import Scene, decide, make_view
 
 NAME = "earliest-deadline"
