@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Allocation and placement: how many storage targets each application gets, and which.
 
-An algorithm is one file. To add one, copy `_template.py` and add a row to
-`ALLOCATIONS` or `PLACEMENTS`. An algorithm outside of penstock needs no row: users
-name it by its dotted name, or install it under the entry-point group
-``penstock.allocations`` or ``penstock.placements``.
+An algorithm is one file. To add one, copy `_template.py` into the room `allocations` or
+`placements` and add a row to `ALLOCATIONS` or `PLACEMENTS`. An algorithm outside of
+penstock needs no row: users name it by its dotted name, or install it under the
+entry-point group ``penstock.allocations`` or ``penstock.placements``.
+
+The files beside this one are what algorithms share: `algorithm` (the interface),
+`inputs`, `target_use`, and `online` for applications that arrive one by one.
 
 The tables hold all that is needed to list the algorithms. Listing them imports neither
 the algorithms nor NumPy.
@@ -55,36 +58,36 @@ _CHARACTERISTICS: Final = frozenset({Input.VOLUME, Input.COMPUTE, Input.BANDWIDT
 
 ALLOCATIONS: Final[dict[str, AlgorithmRow]] = {
     "random": AlgorithmRow(
-        "random_allocation",
+        "allocations.random_allocation",
         "Give every application a random number of targets.",
         "target allocation, section 4.1",
     ),
     "static": AlgorithmRow(
-        "static",
+        "allocations.static",
         "Give targets in proportion to compute nodes.",
         "target allocation, section 4.1",
         frozenset({Input.NODES}),
     ),
     "best-bandwidth": AlgorithmRow(
-        "best_bandwidth",
+        "allocations.best_bandwidth",
         "Give every application the number of targets on which it is fastest.",
         "target allocation, section 4.1 (BBA)",
         frozenset({Input.BEST}),
     ),
     "n-sys": AlgorithmRow(
-        "n_sys",
+        "allocations.n_sys",
         "Give every application the number of targets that stresses them least.",
         "target allocation, section 4.1 (NSYSA)",
         _CHARACTERISTICS,
     ),
     "t-cpu": AlgorithmRow(
-        "t_cpu",
+        "allocations.t_cpu",
         "Start from n-sys and add targets where most nodes can compute, up to load 1.",
         "target allocation, section 4.1 (TA)",
         _CHARACTERISTICS | {Input.NODES},
     ),
     "mckp": AlgorithmRow(
-        "mckp",
+        "allocations.mckp",
         "Maximise the sum of the bandwidths without shared targets, if possible.",
         "target allocation, section 5.2 (Bez et al. 2021)",
         frozenset({Input.BANDWIDTH}),
@@ -93,23 +96,23 @@ ALLOCATIONS: Final[dict[str, AlgorithmRow]] = {
 
 PLACEMENTS: Final[dict[str, AlgorithmRow]] = {
     "random": AlgorithmRow(
-        "random_placement",
+        "placements.random_placement",
         "Put every application on targets drawn at random.",
         "target allocation, section 4.2 (RandP)",
     ),
     "greedy-non-clairvoyant": AlgorithmRow(
-        "greedy_non_clairvoyant",
+        "placements.greedy_non_clairvoyant",
         "Deal out the targets in turn, the largest allocation first.",
         "target allocation, section 4.2 (GNC)",
     ),
     "greedy-clairvoyant": AlgorithmRow(
-        "greedy_clairvoyant",
+        "placements.greedy_clairvoyant",
         "Place each application on the least loaded targets, I/O-intensive ones first.",
         "target allocation, section 4.2 (GC)",
         _CHARACTERISTICS,
     ),
     "exclusive": AlgorithmRow(
-        "exclusive",
+        "placements.exclusive",
         "Give every application its own targets; the slowest share one if necessary.",
         "target allocation, section 5.2 (Bez et al. 2021)",
         frozenset({Input.BANDWIDTH}),

@@ -18,6 +18,7 @@ from penstock.placement import (
     ALLOCATIONS,
     PAPERS,
     PLACEMENTS,
+    AlgorithmRow,
     _template,
     get_allocation,
     get_placement,
@@ -25,8 +26,6 @@ from penstock.placement import (
 from unit.placement.problems import application, problem
 
 FOLDER = Path(penstock.placement.__file__).parent
-#: Files of the package that are not algorithms.
-HELPERS = {"__init__", "algorithm", "inputs", "online", "target_use", "_template"}
 SECTIONS = ("Rule", "Inputs", "Parameters", "Properties", "Source")
 ROWS = [*ALLOCATIONS.values(), *PLACEMENTS.values()]
 MODULES = [*(row.module for row in ROWS), "_template"]
@@ -36,9 +35,15 @@ def _module(name: str) -> Any:
     return importlib.import_module(f"penstock.placement.{name}")
 
 
-def test_every_file_has_one_row_and_every_row_a_file() -> None:
-    files = {path.stem for path in FOLDER.glob("*.py")} - HELPERS
-    assert sorted(row.module for row in ROWS) == sorted(files)
+@pytest.mark.parametrize(
+    ("room", "table"), [("allocations", ALLOCATIONS), ("placements", PLACEMENTS)]
+)
+def test_every_file_has_one_row_and_every_row_a_file(
+    room: str, table: dict[str, AlgorithmRow]
+) -> None:
+    files = {path.stem for path in (FOLDER / room).glob("*.py")} - {"__init__"}
+    listed = sorted(row.module for row in table.values())
+    assert listed == sorted(f"{room}.{file}" for file in files)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.module)

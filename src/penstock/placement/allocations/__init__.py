@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+"""Algorithms that decide how many storage targets each application gets."""
