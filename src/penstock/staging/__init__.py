@@ -5,9 +5,12 @@ For every application a strategy decides: write through, stage, or use a part of
 storage targets; and which applications drain now. `situation` defines what a strategy
 is shown and what it answers; `Strategy` runs one and checks its answer.
 
-A strategy is one file: copy `_template.py`, then add a row to `STRATEGIES`. A strategy
-outside of penstock needs no row: name it by its dotted name, or install it under the
-entry-point group ``penstock.strategies``.
+A strategy is one file: copy `_template.py` into the room `strategies`, then add a row
+to `STRATEGIES`. A strategy outside of penstock needs no row: name it by its dotted
+name, or install it under the entry-point group ``penstock.strategies``.
+
+The other files beside this one are the rules that several strategies share:
+`precedence`, `flushing`, `partition`; and the warnings of `limits`.
 
 `STRATEGIES` has the names and summaries, so that strategies can be listed without
 importing them.
@@ -41,52 +44,52 @@ __all__ = [
 
 STRATEGIES: Final[dict[str, TableRow]] = {
     "none": TableRow(
-        "write_through",
+        "strategies.write_through",
         "Let all applications write through at any time.",
         "burst-buffer coordination §V.B.1",
     ),
     "1a": TableRow(
-        "yield_and_block",
+        "strategies.yield_and_block",
         "Stage when another application arrives; flush when that one is done.",
         "burst-buffer coordination §III.A",
     ),
     "1b": TableRow(
-        "yield_and_flush",
+        "strategies.yield_and_flush",
         "Stage when another application arrives; flush when blocked.",
         "burst-buffer coordination §III.A",
     ),
     "2a": TableRow(
-        "wait_and_block",
+        "strategies.wait_and_block",
         "Stage behind earlier arrivals; flush when they are done.",
         "burst-buffer coordination §III.A",
     ),
     "2b": TableRow(
-        "wait_and_flush",
+        "strategies.wait_and_flush",
         "Stage behind earlier arrivals; flush when blocked.",
         "burst-buffer coordination §III.A",
     ),
     "3a": TableRow(
-        "static_partition",
+        "strategies.static_partition",
         "Give every application storage targets of its own for the whole run.",
         "burst-buffer coordination §III.B",
     ),
     "3b": TableRow(
-        "dynamic_partition",
+        "strategies.dynamic_partition",
         "Divide the storage targets among the applications that write now.",
         "burst-buffer coordination §III.B",
     ),
     "combined": TableRow(
-        "partition_then_stage",
+        "strategies.partition_then_stage",
         "Divide the storage targets while there are enough; stage beyond.",
         "burst-buffer coordination §V.C",
     ),
     "controlled": TableRow(
-        "controlled",
+        "strategies.controlled",
         "Stage behind the first to arrive; drain into the bandwidth that is left.",
         "beyond the papers",
     ),
     "auto": TableRow(
-        "auto",
+        "strategies.auto",
         "Simulate what comes next with none and 1a to 3b, and follow the best.",
         "beyond the papers",
     ),

@@ -28,11 +28,6 @@ from penstock.staging import (
 from support.staging_plans import IDLE, A, decide, staging, widths
 
 FOLDER = Path(penstock.staging.__file__).parent
-#: Files of the package that are not strategies.
-HELPERS = {
-    *("__init__", "_template", "flushing", "limits", "partition", "precedence"),
-    *("situation", "strategy"),
-}
 SECTIONS = ("Rule", "Parameters", "Properties", "Source")
 MODULES = [*(row.module for row in STRATEGIES.values()), "_template"]
 TEMPLATE = "penstock.staging._template"
@@ -49,8 +44,9 @@ def _module(name: str) -> Any:
 
 
 def test_every_file_has_one_row_and_every_row_a_file() -> None:
-    files = {path.stem for path in FOLDER.glob("*.py")} - HELPERS
-    assert sorted(row.module for row in STRATEGIES.values()) == sorted(files)
+    files = {path.stem for path in (FOLDER / "strategies").glob("*.py")} - {"__init__"}
+    listed = sorted(row.module for row in STRATEGIES.values())
+    assert listed == sorted(f"strategies.{file}" for file in files)
 
 
 @pytest.mark.parametrize("row", STRATEGIES.values(), ids=lambda row: row.module)

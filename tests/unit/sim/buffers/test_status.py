@@ -10,7 +10,7 @@ import pytest
 from penstock.sim.buffers.model import Act, OpenPhase, Step, Storage, Writer
 from penstock.sim.buffers.simulation import simulate_buffers
 from penstock.staging import ApplicationStatus, Situation, StagingPlan, Strategy
-from penstock.staging.write_through import coordinate
+from penstock.staging.strategies.write_through import coordinate
 
 STORAGE = Storage(100.0, 2)
 

@@ -11,7 +11,7 @@ import pytest
 
 from penstock.errors import InputError
 from penstock.staging import ApplicationStatus, Situation, StagingPlan, get_strategy
-from penstock.staging.auto import AutoMemory
+from penstock.staging.strategies.auto import AutoMemory
 from support.staging_plans import IDLE, A, B, C, staging, widths
 
 AUTO = "auto"

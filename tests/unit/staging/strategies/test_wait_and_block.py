@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.staging import Situation
-from penstock.staging.wait_and_block import coordinate
+from penstock.staging.strategies.wait_and_block import coordinate
 from support.staging_plans import (
     IDLE,
     A,

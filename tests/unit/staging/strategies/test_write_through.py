@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from penstock.staging import Situation
-from penstock.staging.write_through import coordinate
+from penstock.staging.strategies.write_through import coordinate
 from support.staging_plans import A, B, C, decide, draining, staging, with_data
 
 
