@@ -422,7 +422,7 @@ def state_word(line: Any, mode: str) -> str:
 
 def _slo(arguments: argparse.Namespace) -> int:
     """Show the SLOs of a mount, after a change if one is given."""
-    from penstock.cli.live.mount import scheduler_lines
+    from penstock.cli.live.daemons.mount import scheduler_lines
     from penstock.mount.control import GetMountStatus, SetSlo, send_command
     from penstock.mount.points import penstock_mount_at
 

@@ -23,7 +23,7 @@ from penstock.cli.live.ctl import (
     state_word,
     throttled_line,
 )
-from penstock.cli.live.mount import waiting_words
+from penstock.cli.live.daemons.mount import waiting_words
 from penstock.cli.live.options import (
     WHERE,
     add_live_options,
@@ -386,7 +386,7 @@ def _applications(scheduling: SchedulerStatus, width: int) -> RenderableType:
     from rich.cells import cell_len
     from rich.table import Table
 
-    from penstock.cli.live.mount import APPLICATION_COLUMNS, application_cells
+    from penstock.cli.live.daemons.mount import APPLICATION_COLUMNS, application_cells
 
     rows = [application_cells(line) for line in scheduling.applications]
     others = [

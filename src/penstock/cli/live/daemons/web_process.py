@@ -3,7 +3,7 @@
 
 ``penstock serve`` opens the port itself, so that a wrong address is reported at once
 and browsers can connect while the process starts. The process gets the open port and
-its configuration, and runs ``python -m penstock.cli.live.web_process``.
+its configuration, and runs ``python -m penstock.cli.live.daemons.web_process``.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ def web_process(
     )
     text = msgspec.json.encode(config).decode()
     # -P: what lies in the working directory is not imported.
-    command = [sys.executable, "-P", "-m", "penstock.cli.live.web_process", text]
+    module = "penstock.cli.live.daemons.web_process"
+    command = [sys.executable, "-P", "-m", module, text]
     return lambda: companion("the web page", command, [listener.fileno()])
 
 
@@ -194,7 +195,7 @@ def main(text: str) -> int:
     """Serve the dashboard until SIGTERM, or until the daemon has ended."""
     import asyncio
 
-    from penstock.cli.live.logs import start_logging
+    from penstock.cli.live.daemons.logs import start_logging
     from penstock.live.settings import Settings
 
     config = msgspec.json.decode(text, type=WebConfig)

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.cli.live.daemons.serve import setup_parser
 from penstock.cli.live.options import live_settings
-from penstock.cli.live.serve import setup_parser
 
-UNIT = (Path(__file__).parents[4] / "examples" / "penstock.service").read_text()
+UNIT = (Path(__file__).parents[5] / "examples" / "penstock.service").read_text()
 PROGRAM = "/usr/local/bin/penstock"
 #: The drop-in that the unit's comment shows.
 AGENT = "".join(

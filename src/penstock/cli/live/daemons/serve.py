@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.live.logs import start_logging
+from penstock.cli.live.daemons.logs import start_logging
 from penstock.cli.live.options import add_live_options, live_settings
 from penstock.errors import InputError
 
@@ -59,7 +59,7 @@ def main(arguments: argparse.Namespace) -> int:
     """Serve until stopped."""
     import asyncio
 
-    from penstock.cli.live.web_process import web_process
+    from penstock.cli.live.daemons.web_process import web_process
     from penstock.live.settings import check_together
     from penstock.live.wire.folder import locked_folder
 
@@ -99,7 +99,7 @@ def _log_ready(settings: Settings) -> None:
     log = logging.getLogger("penstock.serve")
     log.info("ready at %s", settings.socket)
     if settings.web:
-        from penstock.cli.live.web_process import page_address
+        from penstock.cli.live.daemons.web_process import page_address
 
         log.info("web page at %s", page_address(settings.web))
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from penstock.cli.live.logs import JsonFormatter, start_logging
+from penstock.cli.live.daemons.logs import JsonFormatter, start_logging
 from penstock.live.settings import load_settings
 
 LOG = logging.getLogger("penstock.test")

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.live.logs import start_logging
+from penstock.cli.live.daemons.logs import start_logging
 from penstock.cli.live.options import LOG, WHERE, add_live_options, live_settings
 from penstock.cli.options import add_json_option, exclude, write_json
 from penstock.cli.tables import format_table

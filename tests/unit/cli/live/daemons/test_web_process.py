@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from penstock.cli.live import web_process as module
-from penstock.cli.live.web_process import page_address, web_process
+from penstock.cli.live.daemons import web_process as module
+from penstock.cli.live.daemons.web_process import page_address, web_process
 from penstock.errors import InputError, MissingExtraError
 from penstock.live.settings import Settings
 from penstock.web.identity.tokens import TokenFile, token_digest
