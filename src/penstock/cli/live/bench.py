@@ -82,6 +82,13 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="number of rounds; more rounds give less noise (default: "
         + f"{ROUNDS}; {', '.join(f'{name}: {n}' for name, n in ROUNDS_OF.items())})",
     )
+    _add_storage_options(parser)
+    _add_selection_options(parser)
+    add_json_option(parser)
+
+
+def _add_storage_options(parser: argparse.ArgumentParser) -> None:
+    """Add where to measure, and where results go."""
     parser.add_argument(
         "--folder",
         type=Path,
@@ -107,6 +114,10 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         metavar="RATE",
         help='bandwidth of --storage, e.g. "2 GB/s" (default: measured)',
     )
+
+
+def _add_selection_options(parser: argparse.ArgumentParser) -> None:
+    """Add what to measure of a benchmark."""
     parser.add_argument(
         "--policies",
         nargs="+",
@@ -134,7 +145,6 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="slo --cluster: only the scenes whose names contain one of these texts, "
         'e.g. reader "3 : 1"',
     )
-    add_json_option(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -47,6 +47,14 @@ class _Hints(NamedTuple):
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock run``."""
+    _add_job_options(parser)
+    _add_control_options(parser)
+    add_live_options(parser, WHERE)
+    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
+
+
+def _add_job_options(parser: argparse.ArgumentParser) -> None:
+    """Add what is known of the job."""
     parser.add_argument(
         "--job",
         metavar="NAME",
@@ -80,6 +88,10 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         "flush=priority; the highest goes first (default 0; above 0 only for root and "
         "the user who runs the daemon)",
     )
+
+
+def _add_control_options(parser: argparse.ArgumentParser) -> None:
+    """Add how to start the program, and what to report."""
     parser.add_argument(
         "--stage",
         metavar="FOLDER",
@@ -100,8 +112,6 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also report that a private daemon was started",
     )
-    add_live_options(parser, WHERE)
-    parser.add_argument("command", nargs=argparse.REMAINDER, metavar="-- PROGRAM ...")
 
 
 def _priority(text: str) -> float:

@@ -54,6 +54,7 @@ from penstock.units import format_bandwidth
 if TYPE_CHECKING:
     from penstock.live.control.coordinator import Coordinator
     from penstock.live.control.placing import JobPlacer
+    from penstock.live.control.rates.controller import Controller
 
 __all__ = ["serve"]
 
@@ -197,39 +198,10 @@ def _log_start(settings: Settings, coordinator: Coordinator) -> None:
 
 
 def _control_loop(settings: Settings) -> ControlLoop:
+    """Return the control loop with all its parts; it holds open files."""
     from penstock.live.control.coordinator import Coordinator  # noqa: PLC0415
-    from penstock.live.control.rates.controller import Controller  # noqa: PLC0415 - agents need no compiler
-    from penstock.live.control.storage.shared_storage import UNKNOWN_CAPACITY  # noqa: PLC0415
-    from penstock.policies import get_policy  # noqa: PLC0415
 
-    policy = get_policy(settings.policy)
-    check_usable(policy)
-    if not (settings.linger or can_compile()):
-        _LOG.info(
-            "policies are not compiled: about 100 jobs can be active at once "
-            "(pip install 'penstock[controller]')"
-        )
-    fixed = settings.bandwidth if isinstance(settings.bandwidth, float) else None
-    controller = Controller(
-        policy,
-        UNKNOWN_CAPACITY if fixed is None else fixed,
-        settings.node_bandwidth,
-        lend=settings.lend,
-        # A daemon that ends by itself has few jobs. Compiling would hold up the first
-        # program of a new user for 5 to 30 s.
-        compiled=not settings.linger,
-    )
-    config = AgentConfig(
-        mode=settings.mode,  # type: ignore[arg-type]
-        prefixes=list(settings.prefixes),
-        gap_s=settings.gap,
-        report_s=settings.report,
-        lease_s=settings.lease,
-        floor=settings.floor,
-        reads=settings.reads,
-        free_cached_reads=settings.cached_reads == "free",
-        free_absorbed_writes=settings.absorbed_writes == "free",
-    )
+    controller = _controller(settings)
     partitioner = _partitioner(settings)
     stager = _stager(settings, partitioner.names if partitioner else ())
     placer = _placer(settings, partitioner.names) if partitioner else None
@@ -239,10 +211,12 @@ def _control_loop(settings: Settings) -> ControlLoop:
     learnt = LearntBandwidths(state.with_name(f"{state.stem}-bandwidth.json"))
     coordinator = Coordinator(
         controller,
-        config,
+        _agent_config(settings),
         history.recall,
         stager,
-        None if fixed else lambda name: BandwidthEstimator(learnt.known(name)),
+        None
+        if _fixed_bandwidth(settings)
+        else lambda name: BandwidthEstimator(learnt.known(name)),
     )
     coordinator.priorities, coordinator.placer = dict(settings.priorities), placer
     control_loop = ControlLoop(coordinator, history)
@@ -256,15 +230,64 @@ def _control_loop(settings: Settings) -> ControlLoop:
         control_loop.partitioner = partitioner
         coordinator.unmoved = partitioner.failures
     if partitioner and placer:
-        folders = JobFolder(settings.job_folder)
-        watch = (
-            UserFolderWatch(folders)
-            if settings.users == "all"
-            else FolderWatch(folders.of_user(os.geteuid()))
-        )
+        watch = _folder_watch(settings)
         parts = (watch, placer, partitioner, history.recall, coordinator.has_key)
         control_loop.folders = JobFolders(*parts)
     return control_loop
+
+
+def _fixed_bandwidth(settings: Settings) -> float | None:
+    """Return the bandwidth that the settings state (bytes/s); None: it is learnt."""
+    return settings.bandwidth if isinstance(settings.bandwidth, float) else None
+
+
+def _controller(settings: Settings) -> Controller:
+    """Return the controller with the policy of the settings."""
+    # Agents need no compiler.
+    from penstock.live.control.rates.controller import Controller  # noqa: PLC0415
+    from penstock.live.control.storage.shared_storage import UNKNOWN_CAPACITY  # noqa: PLC0415
+    from penstock.policies import get_policy  # noqa: PLC0415
+
+    policy = get_policy(settings.policy)
+    check_usable(policy)
+    if not (settings.linger or can_compile()):
+        _LOG.info(
+            "policies are not compiled: about 100 jobs can be active at once "
+            "(pip install 'penstock[controller]')"
+        )
+    fixed = _fixed_bandwidth(settings)
+    return Controller(
+        policy,
+        UNKNOWN_CAPACITY if fixed is None else fixed,
+        settings.node_bandwidth,
+        lend=settings.lend,
+        # A daemon that ends by itself has few jobs. Compiling would hold up the first
+        # program of a new user for 5 to 30 s.
+        compiled=not settings.linger,
+    )
+
+
+def _agent_config(settings: Settings) -> AgentConfig:
+    """Return what the controller tells every agent."""
+    return AgentConfig(
+        mode=settings.mode,  # type: ignore[arg-type]
+        prefixes=list(settings.prefixes),
+        gap_s=settings.gap,
+        report_s=settings.report,
+        lease_s=settings.lease,
+        floor=settings.floor,
+        reads=settings.reads,
+        free_cached_reads=settings.cached_reads == "free",
+        free_absorbed_writes=settings.absorbed_writes == "free",
+    )
+
+
+def _folder_watch(settings: Settings) -> FolderWatch | UserFolderWatch:
+    """Return what watches the folders of jobs: of all users, or of this one."""
+    folders = JobFolder(settings.job_folder)
+    if settings.users == "all":
+        return UserFolderWatch(folders)
+    return FolderWatch(folders.of_user(os.geteuid()))
 
 
 def _stager(settings: Settings, targets: tuple[str, ...]) -> Stager | None:

@@ -19,7 +19,7 @@ from contextlib import suppress
 from hashlib import sha256
 from math import inf
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
@@ -34,6 +34,7 @@ from penstock.live.node.pages.page import (
     IoClass,
     Mode,
     Page,
+    PageState,
     Staged,
 )
 from penstock.live.node.pages.shared_file import SharedFileError
@@ -46,7 +47,7 @@ from penstock.live.wire.messages import (
     Partition,
 )
 
-__all__ = ["JobNote", "LocalJob", "find_bypass"]
+__all__ = ["JobActivity", "JobNote", "LocalJob", "find_bypass"]
 
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
@@ -93,6 +94,19 @@ class JobNote(msgspec.Struct):
     """Name that jobs like it have in the batch system; "": its own name tells."""
     targets: tuple[str, ...] = ()
     """Names of the storage targets that the controller has given it."""
+
+
+class JobActivity(NamedTuple):
+    """What a job on this node has begun and not ended."""
+
+    phases: int
+    """Number of announced I/O phases that have not ended."""
+    staged_bytes: int
+    """Staged data that are not drained."""
+    quiet_s: float
+    """Time without a call (s)."""
+    idle_s: float
+    """The same; 0 while a phase is open or data are staged (s)."""
 
 
 class LocalJob:
@@ -286,30 +300,40 @@ class LocalJob:
         # Before the look at the page: see `_note_bypass`.
         kernel_bytes = self._kernel_bytes
         state = self.page.look()
-        drains = state.calls[IoClass.DRAIN]
         calls = [state.calls[kind] for kind in classes]
-        announced, staged = state.announced, state.staged
-        writes, reading = [calls[0], drains], calls[1:]
-        self._note_writes(calls[0], staged)
+        self._note_writes(calls[0], state.staged)
         now_s = time.monotonic()
         quiet_s = self._in_flight.quiet_time(calls, now_s, gap_s, self.note.processes)
         self._note_bypass(kernel_bytes, calls[0], quiet_s)
-        alive = drains.waiting_calls > 0 or self._was_active(
-            quiet_s, announced, staged, now_s
-        )
-        phases = max(announced.begun - announced.ended, 0) if alive else 0
-        staged_bytes = self._staged_bytes if alive else 0
-        idle_s = 0.0 if phases or staged_bytes else quiet_s
+        activity = self._activity(state, quiet_s, now_s)
         # Twice the gap: if the report of the end is lost, another one follows.
-        self.may_operate = idle_s < 2.0 * gap_s
-        read_bytes = float(sum(c.moved_bytes for c in reading))
-        written_bytes = float(sum(c.moved_bytes for c in writes))
-        joined_bytes = float(staged.joined_bytes)
-        self._claimed_bytes = read_bytes + written_bytes + joined_bytes
-        if self.has_staged:
-            self._claimed_bytes -= drains.moved_bytes
-        read_bytes, written_bytes, joined_bytes = self._claims.credit(
-            (read_bytes, written_bytes, joined_bytes)
+        self.may_operate = activity.idle_s < 2.0 * gap_s
+        return self._counters(state, calls, activity)
+
+    def _activity(self, state: PageState, quiet_s: float, now_s: float) -> JobActivity:
+        """Return what the job has begun and not ended, after `quiet_s` without a call.
+
+        If nothing has happened for long, open phases and staged bytes are ignored: the
+        process that was to end them was killed.
+        """
+        announced = state.announced
+        if not (
+            state.calls[IoClass.DRAIN].waiting_calls > 0
+            or self._was_active(quiet_s, announced, state.staged, now_s)
+        ):
+            return JobActivity(0, 0, quiet_s, quiet_s)
+        phases = max(announced.begun - announced.ended, 0)
+        idle_s = 0.0 if phases or self._staged_bytes else quiet_s
+        return JobActivity(phases, self._staged_bytes, quiet_s, idle_s)
+
+    def _counters(
+        self, state: PageState, calls: list[Counters], activity: JobActivity
+    ) -> JobCounters:
+        """Return the message with the counters; `calls`: writes, then reads if any."""
+        drains, staged = state.calls[IoClass.DRAIN], state.staged
+        reads, writes = calls[1:], [calls[0], drains]
+        read_bytes, written_bytes, joined_bytes = self._backed_bytes(
+            reads, writes, staged
         )
         return JobCounters(
             job_key=self.key,
@@ -318,17 +342,17 @@ class LocalJob:
             held_up_s=sum(c.held_up_s for c in (*calls, drains)),
             would_hold_up_s=sum(c.would_hold_up_s for c in (*calls, drains)),
             waiting=any(c.waiting_calls for c in calls),
-            idle_s=idle_s,
+            idle_s=activity.idle_s,
             bypass_setups=state.bypass_setups,
             uncontrolled_bytes=self._uncontrolled_bytes,
-            announced_bytes=float(announced.volume_bytes),
-            phases=phases,
-            staged_bytes=float(staged_bytes),
-            quiet_s=quiet_s,
+            announced_bytes=float(state.announced.volume_bytes),
+            phases=activity.phases,
+            staged_bytes=float(activity.staged_bytes),
+            quiet_s=activity.quiet_s,
             read_bytes=read_bytes,
             written_bytes=written_bytes + joined_bytes,
             unbacked=not self._claims.is_backed,
-            read_busy_s=sum(c.busy_s for c in reading),
+            read_busy_s=sum(c.busy_s for c in reads),
             written_busy_s=sum(c.busy_s for c in writes),
             processes=self._written.process_count,
             write_calls=calls[0].ended_calls,
@@ -337,6 +361,23 @@ class LocalJob:
             pauses=calls[0].pauses,
             paused_s=calls[0].paused_s,
         )
+
+    def _backed_bytes(
+        self, reads: list[Counters], writes: list[Counters], staged: Staged
+    ) -> tuple[float, ...]:
+        """Return the bytes read, written and joined that the page may claim.
+
+        `writes` are the writes of the job and then its drains. Keep the sum of the
+        claims, which `measure_bypass` compares with what the kernel has counted. The
+        processes of the job do not drain staged data, so drains are not their claim.
+        """
+        read_bytes = float(sum(c.moved_bytes for c in reads))
+        written_bytes = float(sum(c.moved_bytes for c in writes))
+        joined_bytes = float(staged.joined_bytes)
+        self._claimed_bytes = read_bytes + written_bytes + joined_bytes
+        if self.has_staged:
+            self._claimed_bytes -= writes[-1].moved_bytes
+        return self._claims.credit((read_bytes, written_bytes, joined_bytes))
 
     def _note_writes(self, writes: Counters, staged: Staged) -> None:
         """Keep what writes moved, and what of it is not in its file yet."""
@@ -359,11 +400,7 @@ class LocalJob:
     def _was_active(
         self, quiet_s: float, announced: Announced, staged: Staged, now_s: float
     ) -> bool:
-        """Return True if a call, an announcement or a drain happened recently.
-
-        If not, open phases and staged bytes are ignored: the process that was to end
-        them was killed.
-        """
+        """Return True if a call, an announcement or a drain happened recently."""
         if staged.drained_bytes != self._drained_bytes:
             self._drained_bytes, self._drained_s = staged.drained_bytes, now_s
         latest_s = max(announced.last_s, self._drained_s)
