@@ -24,7 +24,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from penstock.errors import InputError, plain_mismatch
-from penstock.files import replacing
+from penstock.live.daemon.kept_file import KeptContent, KeptFile
 from penstock.live.wire.messages import (
     ControllerRequest,
     GetStatus,
@@ -186,8 +186,7 @@ class ActEntry(msgspec.Struct, frozen=True):
     """The act that brings the status before it back; None: it is not known."""
 
 
-class _ActFile(msgspec.Struct, frozen=True):
-    version: int
+class _ActFile(KeptContent, frozen=True):
     acts: list[ActEntry]
     """The oldest first."""
 
@@ -221,8 +220,12 @@ class ActLog:
     ) -> None:
         self._source = source
         self._wall = wall
-        self._path = path
-        self._done: deque[ActEntry] = deque(_read(path) if path else (), maxlen=_MOST)
+        self._file = path and KeptFile(
+            *(path, _ActFile, _VERSION, _LOG),
+            consequence="the change is carried out, but not kept",
+        )
+        kept = self._file.read() if self._file else None
+        self._done: deque[ActEntry] = deque(kept.acts if kept else (), maxlen=_MOST)
         if self._done and self._done[-1].time_s < started_s:
             started = ActEntry(started_s, "", DaemonStart(), "", None)
             self._done.append(started)
@@ -249,8 +252,9 @@ class ActLog:
             undo = act.undo(before)
             entry = ActEntry(self._wall(), reader.name, act, answer.text, undo)
             self._done.append(entry)
-            if self._path is not None:
-                await asyncio.to_thread(_write, self._path, list(self._done))
+            if self._file:
+                content = _ActFile(_VERSION, list(self._done))
+                await asyncio.to_thread(self._file.write, content)
         # An act is text of a user: in the log it stands in one line, as JSON.
         text = msgspec.json.encode(act).decode()
         _LOG.info("%s on the web page: %s", reader.name, text)
@@ -259,27 +263,3 @@ class ActLog:
     def entries(self) -> list[ActEntry]:
         """Return the last acts, the latest first."""
         return list(reversed(self._done))
-
-
-def _read(path: Path) -> list[ActEntry]:
-    """Return the acts of a file; a file that cannot be used is ignored."""
-    try:
-        file = msgspec.json.decode(path.read_bytes(), type=_ActFile)
-    except FileNotFoundError:
-        return []
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        _LOG.warning("%s is ignored: %s", path, error)
-        return []
-    if file.version != _VERSION:
-        _LOG.warning("%s is ignored: version %d", path, file.version)
-        return []
-    return file.acts
-
-
-def _write(path: Path, acts: list[ActEntry]) -> None:
-    """Replace the file; a problem is logged."""
-    try:
-        with replacing(path) as stream:
-            stream.write(msgspec.json.encode(_ActFile(_VERSION, acts)))
-    except InputError as error:
-        _LOG.warning("%s; the change is carried out, but not kept", error)

@@ -193,7 +193,7 @@ def _read_json(
     """Add the jobs of a document to `jobs`; yield those that are skipped."""
     try:
         listed = list(msgspec.json.decode(data)["jobs"])
-    except (msgspec.DecodeError, KeyError, TypeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError) as error:
         raise InputError(
             f"not a document of sacct: {error!r}", remedy="write it with sacct --json"
         ) from None

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Bandwidths that were learnt, kept in a file for the next start of the controller.
 
-The file is JSON. A bandwidth from it is where learning begins, not a limit. A file that
-cannot be read or written, or that is of another version, is ignored: control goes on,
-and the problem is logged once. The file is replaced as a whole, so it is never half
-written.
+A bandwidth from the file is where learning begins, not a limit. If the file cannot be
+used, control goes on without it, and the problem is logged.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import msgspec
 
 from penstock.live.control.activity.usage import Kind
 from penstock.live.control.storage.bandwidth import Reason
+from penstock.live.daemon.kept_file import KeptContent, KeptFile
 
 __all__ = ["LearntBandwidths"]
 
@@ -37,8 +36,7 @@ class _SavedBandwidth(msgspec.Struct, frozen=True):
     """When it was saved (s, wall clock)."""
 
 
-class _SavedStorages(msgspec.Struct):
-    version: int
+class _SavedStorages(KeptContent, frozen=True):
     storages: dict[str, dict[Kind, _SavedBandwidth]]
 
 
@@ -50,9 +48,14 @@ class LearntBandwidths:
     """
 
     def __init__(self, path: Path, wall: Callable[[], float] = time.time) -> None:
-        self._path, self._wall = path, wall
-        self._storages = self._read()
-        self._problem = ""
+        self._wall = wall
+        self._file = KeptFile(
+            *(path, _SavedStorages, _VERSION, _LOG),
+            consequence="control goes on",
+        )
+        kept = self._file.read()
+        storages = kept.storages if kept else {}
+        self._storages = {name: found for name, found in storages.items() if found}
 
     def known(self, storage: str) -> dict[Kind, tuple[float, Reason]]:
         """Return the bandwidths of a storage in the file, by kind."""
@@ -76,33 +79,7 @@ class LearntBandwidths:
                 storages = {**storages, name: {**old, **new}}
         if storages is not self._storages:
             self._storages = _without_oldest(storages)
-            self._write()
-
-    def _read(self) -> dict[str, dict[Kind, _SavedBandwidth]]:
-        try:
-            file = msgspec.json.decode(self._path.read_bytes(), type=_SavedStorages)
-        except FileNotFoundError:
-            return {}
-        except (OSError, msgspec.MsgspecError) as error:
-            _LOG.warning("%s is ignored: %s", self._path, error)
-            return {}
-        if file.version != _VERSION:
-            _LOG.warning("%s is ignored: version %d", self._path, file.version)
-            return {}
-        return {name: entries for name, entries in file.storages.items() if entries}
-
-    def _write(self) -> None:
-        fresh = self._path.with_suffix(".new")
-        try:
-            fresh.write_bytes(
-                msgspec.json.encode(_SavedStorages(_VERSION, self._storages))
-            )
-            fresh.replace(self._path)
-            self._problem = ""
-        except OSError as error:
-            if str(error) != self._problem:
-                self._problem = str(error)
-                _LOG.warning("%s: %s; control goes on", self._path, error)
+            self._file.write(_SavedStorages(_VERSION, self._storages))
 
 
 def _is_other(rate: float, saved: _SavedBandwidth | None) -> bool:

@@ -20,8 +20,7 @@ from typing import Annotated, Final
 
 import msgspec
 
-from penstock.errors import InputError
-from penstock.files import replacing
+from penstock.live.daemon.kept_file import KeptContent, KeptFile
 
 __all__ = ["SavedLimits"]
 
@@ -31,8 +30,7 @@ _VERSION: Final = 1
 _RETURN_S: Final = 60.0
 
 
-class _LimitsFile(msgspec.Struct, frozen=True):
-    version: int
+class _LimitsFile(KeptContent, frozen=True):
     limits: dict[str, Annotated[float, msgspec.Meta(gt=0.0)]]
     """Job key -> limit (bytes/s)."""
 
@@ -49,10 +47,15 @@ class SavedLimits:
     """
 
     def __init__(self, path: Path, now: Callable[[], float] = time.monotonic) -> None:
-        self._path, self._now = path, now
+        self._now = now
         self._opened_s = now()
+        self._file = KeptFile(
+            *(path, _LimitsFile, _VERSION, _LOG),
+            consequence="limits hold, but not after a restart",
+        )
+        kept = self._file.read()
         #: Limits of before the restart whose jobs have not come back.
-        self._waiting = _read(path)
+        self._waiting = kept.limits if kept else {}
         self._saved = dict(self._waiting)
 
     def recall(self, job_key: str) -> float:
@@ -70,26 +73,4 @@ class SavedLimits:
         all_limits = {**waiting, **limits}
         if all_limits != self._saved:
             self._saved = all_limits
-            _write(self._path, all_limits)
-
-
-def _read(path: Path) -> dict[str, float]:
-    try:
-        file = msgspec.json.decode(path.read_bytes(), type=_LimitsFile)
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
-        _LOG.warning("%s is ignored: %s", path, error)
-        return {}
-    if file.version != _VERSION:
-        _LOG.warning("%s is ignored: version %d", path, file.version)
-        return {}
-    return file.limits
-
-
-def _write(path: Path, limits: Mapping[str, float]) -> None:
-    try:
-        with replacing(path) as stream:
-            stream.write(msgspec.json.encode(_LimitsFile(_VERSION, dict(limits))))
-    except InputError as error:
-        _LOG.warning("%s; limits hold, but not after a restart", error)
+            self._file.write(_LimitsFile(_VERSION, all_limits))

@@ -180,7 +180,7 @@ class LocalJob:
                 if process_start_ticks(pid) == start
             }
             job = cls(note, Page.open(path))
-        except (OSError, msgspec.MsgspecError, InputError):
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError, InputError):
             _remove(path)
             return None
         job.has_staged = True  # a former agent may have ordered it

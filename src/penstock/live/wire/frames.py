@@ -17,7 +17,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from penstock.errors import InputError, UnavailableError, plain_mismatch
@@ -273,12 +272,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -132,13 +132,14 @@ def test_json(tmp_path: Path) -> None:
         ("JobName|Start\na|b\n", "no column JobID"),
         ('{"jobs": 5}', "not a document of sacct"),
         ('{"jobs": [', "not a document of sacct"),
+        ('{"jobs": ["\udcff"]}', "not a document of sacct"),
     ],
 )
 def test_a_file_of_something_else_is_refused(
     text: str, message: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "s"
-    path.write_text(text)
+    path.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(InputError, match=message):
         _read(path)
 

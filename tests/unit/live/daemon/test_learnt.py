@@ -81,13 +81,19 @@ def test_the_oldest_storages_are_forgotten(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "{", "[]", '{"version": 9, "storages": {}}', '{"version": 1, "storages": 3}'],
+    "content",
+    [
+        *(b"", b"{", b"[]", b'{"version": 9, "storages": {}}'),
+        *(
+            b'{"version": 1, "storages": 3}',
+            b'{"version": 1, "storages": {"\xff": {}}}',
+        ),
+    ],
 )
 def test_a_file_that_cannot_be_used_is_ignored(
-    path: Path, text: str, caplog: pytest.LogCaptureFixture
+    path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path.write_text(text)
+    path.write_bytes(content)
     with caplog.at_level(logging.WARNING):
         learnt = LearntBandwidths(path)
     assert learnt.known("a") == {}
@@ -99,7 +105,8 @@ def test_a_file_that_cannot_be_used_is_ignored(
 def test_a_file_that_cannot_be_written_is_reported_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    learnt = LearntBandwidths(tmp_path / "no" / "where.json")
+    (tmp_path / "file").touch()
+    learnt = LearntBandwidths(tmp_path / "file" / "bandwidth.json")
     with caplog.at_level(logging.WARNING):
         for rate in (1.0, 2.0, 3.0):
             learnt.save({"a": {Kind.WRITES: rate}})

@@ -279,7 +279,7 @@ def test_the_next_controller_learns_which_targets_it_has(job: LocalJob) -> None:
     again.close()
 
 
-@pytest.mark.parametrize("damage", ["no note", "bad note", "bad page"])
+@pytest.mark.parametrize("damage", ["no note", "bad note", "no UTF-8", "bad page"])
 def test_a_page_that_cannot_be_reopened_is_removed(job: LocalJob, damage: str) -> None:
     job.add(os.getpid())
     path = job.page.path
@@ -288,6 +288,8 @@ def test_a_page_that_cannot_be_reopened_is_removed(job: LocalJob, damage: str) -
         beside.unlink()
     elif damage == "bad note":
         beside.write_bytes(b"{")
+    elif damage == "no UTF-8":
+        beside.write_bytes(beside.read_bytes().replace(b"0:a", b"0:\xff"))
     else:
         path.unlink()
         path.write_bytes(b"?")

@@ -157,9 +157,7 @@ class Belief:
 
     def note_rate(self, now: float) -> None:
         """Remember the rate that is believed now."""
-        self.recent.append((now, self.rate))
-        while now - self.recent[0][0] > RANGE_S:
-            self.recent.popleft()
+        _append_recent(self.recent, now, self.rate, RANGE_S)
 
     @property
     def spread(self) -> tuple[float, float]:
@@ -435,9 +433,7 @@ class BandwidthEstimator:
 
     def _add_total(self, moved_bytes: float, now: float) -> None:
         before_bytes = self._totals[-1][1] if self._totals else 0.0
-        self._totals.append((now, before_bytes + moved_bytes))
-        while now - self._totals[0][0] > LONG_S:
-            self._totals.popleft()
+        _append_recent(self._totals, now, before_bytes + moved_bytes, LONG_S)
 
     def _average(self, now: float) -> float:
         """Return what was drawn on average over `LONG_S`; 0 if that is not known."""
@@ -445,6 +441,15 @@ class BandwidthEstimator:
             return 0.0
         (begin_s, begin_bytes), (_, end_bytes) = self._totals[0], self._totals[-1]
         return (end_bytes - begin_bytes) / (now - begin_s)
+
+
+def _append_recent(
+    entries: deque[tuple[float, float]], now: float, value: float, kept_s: float
+) -> None:
+    """Append an instant and a value; drop entries older than `kept_s`."""
+    entries.append((now, value))
+    while now - entries[0][0] > kept_s:
+        entries.popleft()
 
 
 def _is_at_limit(belief: Belief, active: list[JobWindow]) -> bool:

@@ -24,7 +24,6 @@ import time
 from collections.abc import Mapping
 from ctypes import c_uint32, c_uint64
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from penstock.live.node.pages.page_layout import (
@@ -266,12 +265,7 @@ class Page:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # --- Words that the agent writes ----------------------------------------------
