@@ -111,7 +111,10 @@ def _augment(network: Network, source: int) -> None:
 
 @kernel
 def _send(network: Network, depth: int) -> int:
-    """Send flow along a path of `depth` arcs; return where its first full arc is."""
+    """Send flow along a path of `depth` arcs.
+
+    Return the position of its first arc that is full now; 0 if none is.
+    """
     path, tried = network.stack, network.tried
     amount = network.excess[path[0]]
     for step in range(depth):

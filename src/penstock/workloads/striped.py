@@ -13,13 +13,13 @@ drawn independently:
 The mean of I/O-load(pi_1) is therefore Theta.
 
 Nodes: 10 % of the applications (large) have 75 % of the nodes, 30 % (medium) have 20 %,
-60 % (small) have 5 %. Readings: the applications and nodes of a class are rounded to
-the nearest number, half up; at least one application is large. Every application has at
-least one node. If the small applications need more than their share for this, the
-medium ones get fewer, then the large ones, so that the sum never exceeds Q. (For K = 60
-and Q = 480: 360 nodes for the 6 large, 84 instead of 96 for the 18 medium, 36 instead
-of 24 for the 36 small applications.) The nodes of a class are divided evenly; the first
-applications get one more. Large applications come first.
+60 % (small) have 5 %. The paper does not say how to round; here, the applications and
+nodes of a class are rounded to the nearest number, half up; at least one application is
+large. Every application has at least one node. If the small applications need more than
+their share for this, the medium ones get fewer, then the large ones, so that the sum
+never exceeds Q. (For K = 60 and Q = 480: 360 nodes for the 6 large, 84 instead of 96
+for the 18 medium, 36 instead of 24 for the 36 small applications.) The nodes of a class
+are divided evenly; the first applications get one more. Large applications come first.
 
 Instances, for policies that share bandwidth: two algorithms of `penstock.placement`
 choose the targets of the problem. The window is [0, smallest dedicated duration], so no

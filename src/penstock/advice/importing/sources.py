@@ -137,7 +137,7 @@ def _text_format(head: str) -> str:
         return "slurm"
     if set(intervals_csv.COLUMNS) <= set(first.split(",")):
         return "csv"
-    if hint := _nearly(first):
+    if hint := _near_miss(first):
         return f"{_UNKNOWN}: {hint}"
     jobs = [line for line in lines if not line.startswith(";")]
     if not jobs or len(jobs[0].split()) == swf.FIELDS:
@@ -145,7 +145,7 @@ def _text_format(head: str) -> str:
     return f"{_UNKNOWN} ({_KNOWN})"
 
 
-def _nearly(first: str) -> str:
+def _near_miss(first: str) -> str:
     """Return what is wrong with the first line of a file that is nearly a log."""
     if first.count("|") > 1:
         return "sacct --parsable2 without a header (leave out --noheader)"

@@ -3,14 +3,15 @@
 
 Lines with 18 numbers, -1 for unknown ones; lines with ``;`` are comments. Fields used
 (counted from 1): 1 job, 2 submit (s), 3 wait (s), 4 run time (s), 5 processors used, 8
-processors requested, 12 user, 13 group. The comment ``UnixStartTime`` says when the
-file's second 0 was; ``MaxNodes`` and ``MaxProcs`` give the processors of a node.
+processors requested, 12 user, 13 group. Times count from the instant in the comment
+``UnixStartTime``; ``MaxNodes`` and ``MaxProcs`` give the processors of a node.
 
 The format does not say anything about I/O: the import assumes it (``--io-fraction``).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,25 +47,25 @@ def read_swf(path: Path, _: float) -> Iterator[LoggedJob | Skipped]:
 
 
 def _job(path: Path, values: list[float], facts: dict[str, int]) -> LoggedJob | Skipped:
-    job, submit, wait, run_s = values[0], values[1], values[2], values[3]
+    job, submit_s, wait_s, run_s = values[:4]
     job_id = f"{job:.0f}"
     source = f"{path}: job {job_id}"
-    if run_s <= 0 or submit < 0:
+    if run_s <= 0 or submit_s < 0:
         return Skipped(source=source, reason="the job did not run")
     processors = values[4] if values[4] > 0 else max(values[7], 1.0)
     per_node = 1
     if facts.get("MaxNodes") and facts.get("MaxProcs"):
         per_node = max(facts["MaxProcs"] // facts["MaxNodes"], 1)
-    begin = facts.get("UnixStartTime", 0)
+    begin_s = facts.get("UnixStartTime", 0)
     return LoggedJob(
         name=f"job-{job_id}",
         source=source,
         detail="accounting",
         bursts=(),
-        start_s=begin + submit + max(wait, 0.0),
+        start_s=begin_s + submit_s + max(wait_s, 0.0),
         run_s=run_s,
-        clock="" if begin else str(path),
-        nodes=max(1, -int(-processors // per_node)),
+        clock="" if begin_s else str(path),
+        nodes=max(1, math.ceil(processors / per_node)),
         knows_nodes=True,
         job_id=job_id,
         user=f"{values[11]:.0f}" if values[11] >= 0 else "",

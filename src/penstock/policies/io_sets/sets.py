@@ -58,7 +58,7 @@ __all__ = [
     "share_by_sets",
 ]
 
-#: How a policy knows the period of an application, and what it does before.
+#: How a policy learns the period of an application, and what it does until then.
 PARAMETERS: Final = (
     Parameter(
         "initial",
@@ -73,8 +73,8 @@ PARAMETERS: Final = (
     ),
     Parameter(
         "update",
-        "when the period takes in an iteration: when it is complete, but the first "
-        "one when its operation is posted; all when posted; all when complete",
+        "when an iteration counts; completion: when complete, but the first one when "
+        "its operation is posted; post: when posted; strict: when complete",
         "completion",
         choices=("completion", "post", "strict"),
     ),
@@ -151,7 +151,7 @@ def _counts_present(view: View, count: int) -> bool:
 
 @inlined
 def priority_of_magnitude(view: View, number: int) -> float:
-    """Return q_n = 10^-n (IO-SETS, equation 5), or that of the initial set."""
+    """Return the priority of a set: q_n = 10^-n (IO-SETS, equation 5), or `initial`."""
     if number == UNCLASSIFIED:
         return initial_priority(view)
     return _PRIORITIES[number - _SMALLEST]

@@ -6,8 +6,8 @@ Rule
     others stage.
 
 Constraints
-    1. So many applications have parts that each could have ``least`` targets; at least
-       one application has.
+    1. Of N targets, the first N / ``least`` arrivals have parts, rounded down; at least
+       one application has a part.
     2. The parts are proportional to data or processes, at least one target each.
     3. When an application with a part ends its I/O phase, the next arrival gets a part:
        it flushes its buffer there, and then writes through.

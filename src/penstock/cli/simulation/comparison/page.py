@@ -66,7 +66,7 @@ def write_view(
     places = sorted({*range(min(MOST_SHOWN, len(instances))), number})
     chosen = _with_pictures(document, number, policies)
     _report_missing(chosen)
-    note = f"penstock view --instance N draws that of another instance than {number}"
+    note = f"only instance {number} has timelines (others: penstock view --instance N)"
     shown = [
         chosen if place == number else shown_instance(instances[place], note)
         for place in places
@@ -99,13 +99,13 @@ def _with_pictures(
         shown["note"] = f"{error}."
         return shown
     shown["note"] = (
-        "this version of penstock does not have it, or simulates it otherwise."
+        "this version of penstock does not have the policy, or has changed it."
     )
     return shown
 
 
 def _report_missing(shown: Mapping[str, Any]) -> None:
-    """Say on the terminal which timelines the page has not, and why."""
+    """Report on the terminal which timelines are missing on the page, and why."""
     missing = [label for label in shown["yields"] if label not in shown["pictures"]]
     if missing:
         which = f" of {', '.join(missing)}" if shown["pictures"] else ""

@@ -89,12 +89,12 @@ class JobColumns:
 
     def __init__(self, policy: Policy, capacity: float, *, compiled: bool) -> None:
         self._prefers_compiled = compiled
-        self._free: list[int] = []
         self._capacity = capacity
         self.inputs: Any = _blank_input(_FIRST_SIZE, capacity)
         self.state: Any = _blank_state(_FIRST_SIZE)
         #: What the policy wanted before lending, by job; None: nothing is lent.
         self.shares_before_lending: Any = None
+        #: Heap of the numbers that no job has.
         self._free = list(range(_FIRST_SIZE))
         self.set_policy(policy)
 
@@ -130,7 +130,7 @@ class JobColumns:
         self._steps.finish(i, at, volume, least)
 
     def update(self, i: int, now: float, remaining: float, cap: float) -> None:
-        """Set the cap of a job and, if it has an operation, what remains of it."""
+        """Set the cap of a job, and what remains of its operation if it has one."""
         if self.is_active(i):
             self._steps.update(i, now, remaining, cap)
         self.inputs.cap[i] = cap
@@ -288,7 +288,7 @@ class _Interpreted:
         self._policy = policy
         self._view = interpreted(engine.view)
         structs = inputs, state
-        self._wanted = structs[1].wanted
+        self._wanted = state.wanted
         self._shown = [s._replace(**read_only(s._asdict())) for s in structs]
         self.post = partial(interpreted(steps.post), *structs)
         self.finish = partial(interpreted(steps.finish), *structs)
