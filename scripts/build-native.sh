@@ -18,8 +18,9 @@ mkdir -p "$build"
 exec 9>"$build/.lock"
 flock 9
 {
-    # Headers of libfuse that were not there before are looked for again.
-    { [ -e src/penstock/native/built/libpenstock-mount.so ] ||
+    # Configure a fresh folder, and look again for headers of libfuse that were missing.
+    { { [ -e "$build/CMakeCache.txt" ] &&
+        [ -e src/penstock/native/built/libpenstock-mount.so ]; } ||
         cmake -U HAS_LIBFUSE -G "Unix Makefiles" -B "$build"; } &&
         cmake --build "$build" --parallel &&
         cmake --install "$build" --prefix src
