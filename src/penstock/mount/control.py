@@ -20,7 +20,7 @@ import msgspec
 
 from penstock.errors import InputError, UnavailableError
 from penstock.mount.limits import Limits
-from penstock.mount.points import MountTableEntry
+from penstock.mount.points import MountTableEntry, has_ended
 
 __all__ = [
     "MAX_MESSAGE_BYTES",
@@ -219,15 +219,28 @@ def send_command(
     try:
         answer = _send(path, command)
     except (OSError, msgspec.MsgspecError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise UnavailableError(
-            f"the mount does not answer at {path}: {reason}",
-            where=entry.point,
-            remedy="run as the user who mounted it, with the same --folder",
-        ) from None
+        raise _no_answer(entry, path, error) from None
     if isinstance(answer, MountRefusal):
         raise InputError(answer.reason, where=entry.point)
     return answer
+
+
+def _no_answer(
+    entry: MountTableEntry, path: Path, error: Exception
+) -> UnavailableError:
+    """Return the error for a mount that does not answer at its socket."""
+    if has_ended(entry.point):
+        return UnavailableError(
+            "the process of the mount has ended without unmounting",
+            where=entry.point,
+            remedy="mount it again, or remove it with penstock mount --unmount",
+        )
+    reason = getattr(error, "strerror", None) or str(error)
+    return UnavailableError(
+        f"the mount does not answer at {path}: {reason}",
+        where=entry.point,
+        remedy="run as the user who mounted it, with the same --folder",
+    )
 
 
 def all_statuses(folder: Path) -> list[MountStatus]:

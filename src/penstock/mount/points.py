@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import subprocess
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ __all__ = [
     "MountTableEntry",
     "check_folders",
     "detach_stale",
+    "has_ended",
     "mounted_at",
     "penstock_mount_at",
     "unmount",
@@ -33,6 +35,8 @@ TYPE: Final = "fuse.penstock"
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 #: Flags of umount2(2).
 _DETACH, _NOFOLLOW = 2, 8
+#: Longest wait for an answer of a mount that may hang.
+_ANSWER_S: Final = 2.0
 #: Longest wait for fusermount3.
 _TIMEOUT_S: Final = 30.0
 
@@ -45,6 +49,8 @@ class MountTableEntry(NamedTuple):
     """``major:minor``, unique among all mounts."""
     kind: str
     """File system type."""
+    user_id: int | None = None
+    """The user who has mounted it; None: the file system does not say."""
 
 
 def mounted_at(path: str) -> MountTableEntry | None:
@@ -53,8 +59,8 @@ def mounted_at(path: str) -> MountTableEntry | None:
     for line in _MOUNTS.read_text(errors="surrogateescape").splitlines():
         fields = line.split(" ")
         if _unescaped(fields[4]) == path:
-            kind = fields[fields.index("-") + 1]
-            entry = MountTableEntry(path, fields[2], kind)
+            kind, _, options = fields[fields.index("-") + 1 :]
+            entry = MountTableEntry(path, fields[2], kind, _user_id(options))
     return entry
 
 
@@ -70,11 +76,17 @@ def penstock_mount_at(path: str) -> MountTableEntry:
     return entry
 
 
+def _user_id(options: str) -> int | None:
+    """Return the user among the options of a FUSE file system."""
+    found = re.search(r"(?:^|,)user_id=(\d+)(?:,|$)", options)
+    return int(found[1]) if found else None
+
+
 def detach_stale(point: str) -> None:
     """Detach a penstock mount whose process has ended without unmounting."""
     path = _absolute(point)
     occupant = mounted_at(path)
-    if occupant is not None and occupant.kind == TYPE and _is_stale(path):
+    if occupant is not None and occupant.kind == TYPE and has_ended(path):
         # If this fails, `check_folders` reports that the mount point is in use.
         with suppress(OSError):
             unmount(path, lazy=True)
@@ -128,13 +140,23 @@ def _occupied_error(point: str, occupant: MountTableEntry) -> InputError:
     )
 
 
-def _is_stale(path: str) -> bool:
-    """Return True if the process behind a FUSE mount has ended."""
-    try:
-        Path(path).stat()
-    except OSError as error:
-        return error.errno == errno.ENOTCONN
-    return False
+def has_ended(path: str) -> bool:
+    """Return True if the process behind a FUSE mount has ended.
+
+    A mount that hangs does not hold this up.
+    """
+    errors: list[int | None] = []
+
+    def look() -> None:
+        try:
+            Path(path).stat()
+        except OSError as error:
+            errors.append(error.errno)
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(_ANSWER_S)
+    return errors == [errno.ENOTCONN]
 
 
 def _existing_folder(path: str) -> str:

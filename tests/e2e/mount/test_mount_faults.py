@@ -91,7 +91,10 @@ def test_a_killed_mount_gives_errors_and_keeps_the_data(mount: Mounting) -> None
         check_intact(mounted.backing / f"f{number}", count)
     with pytest.raises(OSError, match="not connected"):
         os.listdir(mounted.point)
-    assert "does not answer" in mounted.command("--status", str(mounted.point)).stderr
+    shown = mounted.command("--status", str(mounted.point))
+    assert (shown.returncode, shown.stderr.count("\n")) == (2, 1)
+    assert "has ended without unmounting" in shown.stderr
+    assert "penstock mount --unmount" in shown.stderr
     # A new mount takes over the mount point.
     mounted.start()
     assert sorted(os.listdir(mounted.point)) == ["f0", "f1"]
@@ -105,6 +108,27 @@ def test_the_folders_of_a_killed_mount_can_be_unmounted(mount: Mounting) -> None
     until(lambda: _gone(mounted.pid))
     mounted.ask("--unmount")
     assert not mounted.is_mounted()
+
+
+def test_a_killed_mount_that_is_in_use_can_be_forced(mount: Mounting) -> None:
+    mounted = mount()
+    folder = os.open(mounted.point, os.O_RDONLY)
+    os.kill(mounted.pid, signal.SIGKILL)
+    until(lambda: _gone(mounted.pid))
+    refused = mounted.command("--unmount", str(mounted.point))
+    assert "busy" in refused.stderr
+    mounted.ask("--unmount", "--force")
+    assert not mounted.is_mounted()
+    os.close(folder)
+
+
+def test_a_folder_of_sockets_without_the_mount_is_named(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    mounted = mount()
+    shown = penstock("mount", "--status", str(mounted.point), home=tmp_path)
+    assert "does not answer" in shown.stderr
+    assert "with the same --folder" in shown.stderr
 
 
 def test_unmount_of_a_busy_mount_is_refused_unless_forced(mount: Mounting) -> None:

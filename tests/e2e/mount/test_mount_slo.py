@@ -379,7 +379,10 @@ def test_slos_are_shown_and_changed(mount: Mounting, tmp_path: Path) -> None:
         (["one", "1 MB/s", "5"], "LATENCY: '5' has no unit"),
         (["one", "1 MB/s"], "2 words given"),
         ([str(tmp_path / "no.toml")], "cannot be read"),
-        ([slo_file(tmp_path, scheduler="edf")], "cannot be changed while mounted"),
+        (
+            [slo_file(tmp_path, scheduler="edf")],
+            "slo.toml: scheduler: cannot be changed while mounted",
+        ),
     ):
         done = penstock("ctl", "slo", point, *words, home=home)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
@@ -399,6 +402,12 @@ def test_a_mistake_in_the_slo_file_gets_one_line(
     done = penstock("mount", *map(str, folders), "--slo", wrong, home=tmp_path)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "slo.toml: rules[1].application: unknown application 'tow'" in done.stderr
+    mounted = mount("--slo", slo_file(tmp_path))
+    slo_file(tmp_path, BY_PATH.replace('"two"', '"tow"'))
+    done = penstock("ctl", "slo", str(mounted.point), wrong, home=mounted.home)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert f"penstock: {wrong}: rules[1].application: unknown" in done.stderr
+    assert str(mounted.point) not in done.stderr
     plain = mount()
     done = penstock("ctl", "slo", str(plain.point), home=plain.home)
     assert "without --slo" in done.stderr

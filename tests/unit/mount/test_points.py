@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from penstock.errors import InputError
 from penstock.mount import points
 from penstock.mount.points import (
     check_folders,
+    has_ended,
     mounted_at,
     penstock_mount_at,
     unmount,
@@ -24,6 +26,7 @@ LINES = (
     "\n"
     "41 22 0:58 / /mnt/twice rw shared:1 master:2 - tmpfs none rw\n"
     "42 22 0:59 / /mnt/twice rw - fuse.penstock /data rw\n"
+    "43 22 0:60 / /mnt/user rw - fuse.penstock /data rw,user_id=1234,group_id=5\n"
 )
 
 
@@ -44,6 +47,12 @@ def test_the_mount_table_is_read() -> None:
 
 
 @pytest.mark.usefixtures("table")
+def test_the_table_says_who_has_mounted() -> None:
+    assert penstock_mount_at("/mnt/user").user_id == 1234
+    assert penstock_mount_at("/mnt/twice").user_id is None
+
+
+@pytest.mark.usefixtures("table")
 def test_the_topmost_of_two_mounts_counts() -> None:
     assert penstock_mount_at("/mnt/twice").device == "0:59"
 
@@ -52,6 +61,27 @@ def test_the_topmost_of_two_mounts_counts() -> None:
 def test_a_mount_of_another_type_is_refused() -> None:
     with pytest.raises(InputError, match="not a penstock mount"):
         penstock_mount_at("/")
+
+
+def test_a_mount_that_hangs_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    answered = threading.Event()
+    monkeypatch.setattr(points, "_ANSWER_S", 0.01)
+    monkeypatch.setattr(Path, "stat", lambda _: answered.wait())
+    assert not has_ended("/mnt")
+    answered.set()
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [(errno.ENOTCONN, True), (errno.EACCES, False)]
+)
+def test_only_a_lost_connection_means_that_a_mount_has_ended(
+    monkeypatch: pytest.MonkeyPatch, code: int, expected: bool
+) -> None:
+    def fail(_: Path) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(Path, "stat", fail)
+    assert has_ended("/mnt") == expected
 
 
 def test_the_root_is_mounted() -> None:

@@ -437,7 +437,13 @@ def _slo(arguments: argparse.Namespace) -> int:
         )
     if arguments.change:
         document = _changed_document(arguments.change, status.document)
-        status = send_command(folder, entry, SetSlo(document)).scheduling
+        try:
+            status = send_command(folder, entry, SetSlo(document)).scheduling
+        except InputError as error:
+            if len(arguments.change) > 1:
+                raise
+            # The mistake is in the file; the mount keeps its last good settings.
+            raise InputError(error.what, where=arguments.change[0]) from None
     if arguments.json:
         import msgspec
 
@@ -469,5 +475,5 @@ def _changed_document(change: list[str], before: dict[str, Any]) -> dict[str, An
         raise UnknownNameError("application", name, before["applications"])
     _with_unit(parse_bandwidth, throughput, "THROUGHPUT")
     _with_unit(parse_time, latency, "LATENCY")
-    slo = {"throughput": throughput, "latency": latency}
+    slo = before["applications"][name] | {"throughput": throughput, "latency": latency}
     return before | {"applications": before["applications"] | {name: slo}}

@@ -220,6 +220,14 @@ def test_one_slo_is_changed_and_the_rest_stays() -> None:
     assert after["scheduler"] == "sfq"
 
 
+def test_limits_of_an_application_survive_a_change_of_its_slo() -> None:
+    limits = {"operations": "9/s", "bandwidth": "9 MB/s", "mounts": 2}
+    before = {"applications": {"viz": {**BEFORE["applications"]["viz"], **limits}}}
+    after = ctl._changed_document(["viz", "5 MB/s", "30 ms"], before)
+    expected = {"throughput": "5 MB/s", "latency": "30 ms", **limits}
+    assert after["applications"]["viz"] == expected
+
+
 def test_a_file_replaces_the_whole_document(tmp_path: Path) -> None:
     file = tmp_path / "slo.toml"
     file.write_text('[applications.new]\nthroughput = "1 MB/s"\nlatency = "1 s"\n')

@@ -11,6 +11,7 @@ import argparse
 import errno
 import logging
 import os
+import pwd
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -63,6 +64,7 @@ _LIMITS = {
 #: Columns of the table of applications.
 APPLICATION_COLUMNS: tuple[str, ...] = (
     *("application", "promised", "within", "has", "p95", "queued", "kept"),
+    "operations",
 )
 
 
@@ -384,6 +386,10 @@ def scheduler_lines(status: SchedulerStatus) -> list[str]:
     lines = [f"{status.scheduler}: {status.outstanding} under way, depth {depth}"]
     rows = [APPLICATION_COLUMNS, *map(application_cells, status.applications)]
     lines += format_table(rows).splitlines()
+    lines.append(
+        f"metadata: {status.metadata_outstanding} under way, "
+        f"depth {status.metadata_depth}"
+    )
     if status.credit:
         lines.append(f"credit: {status.credit}")
     return [*lines, *filter(None, [status.unmet])]
@@ -401,7 +407,14 @@ def application_cells(application: ApplicationState) -> tuple[str, ...]:
         "-" if application.p95_s is None else format_time(application.p95_s),
         str(application.queued),
         kept,
+        _operations_cell(application),
     )
+
+
+def _operations_cell(application: ApplicationState) -> str:
+    """Return the metadata operations in total, and how many wait now if any do."""
+    waiting = application.queued_operations
+    return f"{application.operations}" + (f" ({waiting} queued)" if waiting else "")
 
 
 # --- Unmounting -------------------------------------------------------------------
@@ -411,6 +424,7 @@ def _unmount(point: str, folder: Path, *, force: bool) -> int:
     from penstock.mount.points import penstock_mount_at, unmount
 
     entry = penstock_mount_at(point)
+    _check_owner(entry, point)
     try:
         unmount(entry.point)
     except OSError as error:
@@ -424,10 +438,28 @@ def _unmount(point: str, folder: Path, *, force: bool) -> int:
     return 0
 
 
+def _check_owner(entry: MountTableEntry, point: str) -> None:
+    """Refuse to unmount what another user has mounted, unless as root."""
+    owner = entry.user_id
+    if os.geteuid() == 0 or owner is None or owner == os.getuid():
+        return
+    try:
+        name = pwd.getpwuid(owner).pw_name
+    except KeyError:
+        name = str(owner)
+    raise InputError(
+        f"cannot be unmounted: user {name} has mounted it",
+        where=point,
+        remedy=f"run as {name}" if owner == 0 else f"run as {name}, or as root",
+    )
+
+
 def _force(entry: MountTableEntry, folder: Path) -> None:
     """Detach the mount, and stop its process."""
     from penstock.mount.control import Stop, send_command
-    from penstock.mount.points import unmount
+    from penstock.mount.points import has_ended, unmount
 
+    is_running = not has_ended(entry.point)
     unmount(entry.point, lazy=True)
-    send_command(folder, entry, Stop())
+    if is_running:
+        send_command(folder, entry, Stop())
