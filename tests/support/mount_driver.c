@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT
  *
- * Entry points for tests of the gate, the limiter and the meters: the time is set by
- * the test, and a request that may go waits until the test completes it.
+ * Entry points for tests of the gate, the limiter, the meters and late answers: the
+ * time is set by the test, and a request that may go waits until the test completes it.
  */
 #include "gate.h"
+#include "metadata.h"
 #include "opens.h"
 #include "operations.h"
+#include "replies.h"
 
+#include <linux/fuse.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -184,4 +187,30 @@ bool driver_opens_take(struct opens *opens, uid_t user)
 void driver_opens_give_back(struct opens *opens, uid_t user)
 {
     opens_give_back(opens, opens_owner(opens, user));
+}
+
+/* --- Late answers ----------------------------------------------------------------- */
+
+/* A mount begins: duplicates of earlier descriptors are closed. */
+int driver_io_begin(void)
+{
+    io_begin();
+    return replies_start();
+}
+
+/* Read a request from a descriptor; return the descriptor for its answer. */
+int driver_read_request(int fd)
+{
+    static char buffer[4096];
+    mount_io.read(fd, buffer, sizeof(buffer), NULL);
+    return present_request.fd;
+}
+
+/* Answer the request at a time, as libfuse does. */
+void driver_answer_at(int fd, uint64_t unique, double due_s)
+{
+    struct fuse_out_header header = {.len = sizeof(header), .unique = unique};
+    struct iovec part = {&header, sizeof(header)};
+    present_request.answer_at_s = due_s;
+    mount_io.writev(fd, &part, 1, NULL);
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import c_bool, c_double, c_int, c_int64, c_uint32, c_void_p
+from ctypes import c_bool, c_double, c_int, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,6 +55,9 @@ def driver() -> ctypes.CDLL:
         "operations_new": (c_void_p, c_int, c_double),
         "folder_new": (c_void_p,),
         "operations_charge": (c_double, c_void_p, c_int, c_void_p),
+        "io_begin": (c_int,),
+        "read_request": (c_int, c_int),
+        "answer_at": (None, c_int, c_uint64, c_double),
         "opens_new": (c_void_p, c_int64, c_void_p),
         "opens_take": (c_bool, c_void_p, c_uint32),
         "opens_give_back": (None, c_void_p, c_uint32),

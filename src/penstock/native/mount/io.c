@@ -2,12 +2,13 @@
  *
  * Reading requests and writing answers, between libfuse and the kernel.
  *
- * libfuse 3.14 does not know two things that the kernel offers. (1) Removal of
- * set-user-ID bits and capabilities by the file system (FUSE_HANDLE_KILLPRIV_V2);
- * without it the kernel asks for an extended attribute before every write. It is
- * switched on in the answer to the first request, and each request says whether bits
- * must go. (2) Nothing in libfuse can answer later without keeping all arguments of the
- * request; here the answer is a sequence of bytes.
+ * libfuse 3.14 lacks three things. (1) Removal of set-user-ID bits and capabilities by
+ * the file system (FUSE_HANDLE_KILLPRIV_V2); without it the kernel asks for an extended
+ * attribute before every write. It is switched on in the answer to the first request,
+ * and each request says whether bits must go. (2) Look-ups in one folder at the same
+ * time (FUSE_PARALLEL_DIROPS): libfuse has an option, but does not tell the kernel. It
+ * is switched on in the same answer. (3) Nothing in libfuse can answer later without
+ * keeping all arguments of the request; here the answer is a sequence of bytes.
  */
 #include "metadata.h"
 #include "readers.h"
@@ -22,7 +23,10 @@
 __thread struct present_request present_request;
 
 /* Only the first request and its answer use these, before there are other threads. */
-static bool offers_removal, is_first_answer;
+static bool is_first_answer;
+static uint32_t offered; /* flags of the kernel */
+/* Flags that are switched on here, if the kernel offers them. */
+#define WANTED_FLAGS (FUSE_HANDLE_KILLPRIV_V2 | FUSE_PARALLEL_DIROPS)
 
 #define MAX_DESCRIPTORS 4096
 /* Descriptor of libfuse -> its duplicate, 0: none. */
@@ -30,7 +34,7 @@ static _Atomic int duplicates[MAX_DESCRIPTORS];
 
 void io_begin(void)
 {
-    offers_removal = false;
+    offered = 0;
     is_first_answer = true;
     for (int fd = 0; fd < MAX_DESCRIPTORS; fd++) {
         int own = atomic_exchange(&duplicates[fd], 0);
@@ -90,7 +94,7 @@ static ssize_t read_request(int fd, void *buffer, size_t size, void *userdata)
         return got;
     if (header->opcode == FUSE_INIT) {
         const struct fuse_init_in *init = (const void *)(header + 1);
-        offers_removal = init->flags & FUSE_HANDLE_KILLPRIV_V2;
+        offered = init->flags;
     }
     present_request.size = (size_t)got;
     present_request.removes_set_id = must_remove_set_id(header);
@@ -104,8 +108,7 @@ static ssize_t write_answer(int fd, struct iovec *parts, int count, void *userda
     if (is_first_answer && count > 1) {
         is_first_answer = false;
         struct fuse_init_out *init = parts[1].iov_base;
-        if (offers_removal)
-            init->flags |= FUSE_HANDLE_KILLPRIV_V2;
+        init->flags |= offered & WANTED_FLAGS;
     }
     const struct fuse_out_header *header = parts[0].iov_base;
     int read_from = end_operation(header->unique);

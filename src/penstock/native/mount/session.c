@@ -49,10 +49,9 @@ static void keep_message(enum fuse_log_level level, const char *format, va_list 
 static void set_options(void *userdata, struct fuse_conn_info *connection)
 {
     (void)userdata;
-    unsigned wanted =
-        FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK | FUSE_CAP_PARALLEL_DIROPS;
+    unsigned wanted = FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
     connection->want |= wanted & connection->capable;
-    /* io.c switches the second version on. */
+    /* io.c switches the second version on, and look-ups at the same time. */
     connection->want &= ~(unsigned)FUSE_CAP_HANDLE_KILLPRIV;
     connection->max_background = MAX_BACKGROUND;
     connection->congestion_threshold = MAX_BACKGROUND;
