@@ -33,6 +33,11 @@ Properties
     least one operation waiting, and with fewer than D - 1 at the storage, waits for at
     most `STUCK_S`, plus its turn, however many urgent operations others send.
 
+    p programs that wait for each answer have at most p of the D operations at the
+    storage. Their application gets the least of its share, p / (D + 1) and (D - 1) / D
+    of the service (a single program: up to 1 / D), beside one that always has
+    operations waiting.
+
     Over several servers nothing is shared: every mount orders its own operations.
 """
 
