@@ -5,8 +5,8 @@ The ``type=`` of an option says whether it names an input file, an output file o
 folder. `check_names` then checks all names at once: a file that cannot be written is
 reported at the start and not after hours of work, no input file is overwritten, and no
 two results go into one file. The folder of an `OutputFile` must exist: it may be
-misspelt. What ``-o`` names is made with its folders: an `OutputFolder`, and the folder
-of an instance that ``penstock generate`` or ``import`` writes
+misspelt. What ``-o`` names is made with its folders: an `OutputFolder`, a `MadeFile`,
+and the folder of an instance that ``penstock generate`` or ``import`` writes
 (`penstock.files.replacing`).
 """
 
@@ -22,6 +22,7 @@ from penstock.errors import InputError
 
 __all__ = [
     "InputFile",
+    "MadeFile",
     "OutputFile",
     "OutputFolder",
     "Word",
@@ -69,6 +70,12 @@ class OutputFile(Word):
     __slots__ = ()
 
 
+class MadeFile(OutputFile):
+    """The name of a file to write; folders that are missing are made."""
+
+    __slots__ = ()
+
+
 class OutputFolder(Word):
     """The name of a folder to write to; it is made if it does not exist."""
 
@@ -95,7 +102,8 @@ def check_names(arguments: argparse.Namespace) -> None:
             )
         if isinstance(word, OutputFile) and word != "-":
             check_file(word)
-            _check_folder(word)
+            if not isinstance(word, MadeFile):
+                _check_folder(word)
         elif isinstance(word, OutputFolder) and word != "-":
             _check_text(word)
     _check_distinct([word for _, word in words])

@@ -32,7 +32,6 @@
 from __future__ import annotations
 
 import grp
-import pwd
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +43,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from penstock.errors import InputError, UnknownNameError, plain_mismatch
+from penstock.live.wire.identity import user_id
 from penstock.mount.exchange import ExchangeSettings
 from penstock.mount.rules import CONDITIONS, Rule
 from penstock.mount.striping import targets_of
@@ -275,12 +275,12 @@ def _user(user: int | str | None, where: str) -> int | None:
     """Return the number of a user."""
     if user is None or isinstance(user, int):
         return user
-    try:
-        return pwd.getpwnam(user).pw_uid
-    except (KeyError, ValueError):
+    number = user_id(user)
+    if number is None:
         raise InputError(
             f"there is no user {user!r}", where=where, remedy="give a name or a number"
-        ) from None
+        )
+    return number
 
 
 def _group(group: int | str | None, where: str) -> int | None:

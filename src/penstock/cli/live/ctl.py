@@ -19,6 +19,7 @@ from penstock.cli.live.options import (
     live_settings,
     say_waiting,
 )
+from penstock.cli.live.users import job_argument, user_words, with_users
 from penstock.cli.options import add_json_option, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnavailableError, UnknownNameError
@@ -175,10 +176,11 @@ def _only(status: Any, name: str | None) -> Any:
 
     if name is None:
         return status
+    key = job_argument(name)
     jobs = [
         line
         for line in status.jobs
-        if name in (line.job_name, f"{line.user}:{line.job_name}")
+        if line.job_name == name or f"{line.user}:{line.job_name}" == key
     ]
     if not jobs:
         raise UnknownNameError("job", name, {line.job_name for line in status.jobs})
@@ -202,7 +204,7 @@ def _request_of(arguments: argparse.Namespace) -> ControllerRequest:
     if action == "status":
         return messages.GetStatus()
     if action == "explain":
-        return messages.ExplainJob(arguments.job)
+        return messages.ExplainJob(job_argument(arguments.job))
     if action == "policy":
         return messages.SetPolicy(arguments.policy)
     if action == "bandwidth":
@@ -213,9 +215,10 @@ def _request_of(arguments: argparse.Namespace) -> ControllerRequest:
     if action == "limit":
         none = _is_word(arguments.rate, "none")
         limit = inf if none else _positive(arguments.rate, _RATE)
-        return messages.SetLimit(arguments.job, limit)
+        return messages.SetLimit(job_argument(arguments.job), limit)
     if action == "hint":
-        return messages.HintVolume(arguments.job, _positive(arguments.volume, "VOLUME"))
+        volume_bytes = _positive(arguments.volume, "VOLUME")
+        return messages.HintVolume(job_argument(arguments.job), volume_bytes)
     return messages.SetMode("control" if action == "on" else action)
 
 
@@ -267,8 +270,10 @@ def _with_unit(parse: Callable[[object], float], text: str, where: str) -> float
 
 def throttled_line(throttled: Any) -> str:
     """Return who takes too much of a daemon, and what that user has too little of."""
+    name = user_words(throttled.user)
+    number = "" if name == str(throttled.user) else f" ({throttled.user})"
     return (
-        f"throttled: user {throttled.user} on {throttled.node}: {throttled.what} "
+        f"throttled: user {name}{number} on {throttled.node}: {throttled.what} "
         f"({throttled.times} times, last {throttled.age_s:.0f} s ago)"
     )
 
@@ -305,7 +310,8 @@ def _table(status: Any) -> str:
         )
         for line in status.jobs
     ]
-    return "\n".join([*lines, format_table(rows).rstrip("\n"), *_notes(status)])
+    table = format_table(with_users(rows, [line.user for line in status.jobs]))
+    return "\n".join([*lines, table.rstrip("\n"), *_notes(status)])
 
 
 def _notes(status: Any) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.files import Word
+from penstock.cli.live.options import add_live_options, live_settings
 from penstock.cli.options import add_json_option, write_json
 from penstock.errors import InputError
 
@@ -32,7 +33,8 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         type=Word,
         metavar="FOLDER",
-        help="folder of the journals (default: $PENSTOCK_STAGING, else in memory)",
+        help="folder of the journals (default: $PENSTOCK_STAGING, else in memory; and "
+        "your folders that the setting `journals` names)",
     )
     parser.add_argument(
         "--show", action="store_true", help="show the journals, and drain none"
@@ -42,6 +44,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also drain journals that were put aside after an error",
     )
+    add_live_options(parser, ("journals",))
     add_json_option(parser)
 
 
@@ -50,28 +53,29 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.live.staging.drain import (
         JournalState,
         count_failed,
-        default_folder,
         drain_folder,
         list_journals,
     )
 
-    folder = Path(arguments.folder) if arguments.folder else default_folder()
-    if arguments.folder is not None and not folder.is_dir():
-        raise InputError(f"there is no folder {folder}", remedy="check its name")
-    if not folder.exists():
-        reports = []  # Nothing was ever staged.
-    elif arguments.show:
-        reports = list_journals(folder)
-    else:
-        reports = drain_folder(folder, failed=arguments.failed)
+    folders = _folders(arguments)
+    reports: list[JournalReport] = []
+    for folder in filter(Path.exists, folders):  # Others were never used.
+        if arguments.show:
+            reports += list_journals(folder)
+        else:
+            reports += drain_folder(folder, failed=arguments.failed)
     if arguments.json:
-        write_json(
-            {"penstock": 1, "journals": [_row(report) for report in reports]},
-            arguments.json,
-        )
+        document = {
+            "penstock": 1,
+            "folders": [str(folder) for folder in folders],
+            "journals": [_row(report) for report in reports],
+        }
+        write_json(document, arguments.json)
     if arguments.json != "-":
         all_reported = arguments.show or arguments.failed
-        failed = 0 if all_reported else count_failed(folder)
+        failed = 0 if all_reported else sum(map(count_failed, folders))
+        if not (reports or failed):
+            sys.stdout.write(f"no journals in {', '.join(map(str, folders))}\n")
         sys.stdout.write(_text(reports, failed, arguments.folder))
     return int(
         not arguments.show
@@ -79,12 +83,24 @@ def main(arguments: argparse.Namespace) -> int:
     )
 
 
+def _folders(arguments: argparse.Namespace) -> list[Path]:
+    """Return the folders of journals that are shown or drained."""
+    from penstock.live.staging.drain import default_folders
+
+    if arguments.folder is None:
+        return default_folders(live_settings(arguments).journals)
+    folder = Path(arguments.folder)
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}", remedy="check its name")
+    return [folder]
+
+
 def _text(reports: list[JournalReport], failed: int, folder: str | None) -> str:
     lines = [_line(report) for report in reports]
     if failed:
         where = f" {folder}" if folder else ""
         lines.append(f"{failed} put aside: penstock drain --failed{where}")
-    return "".join(f"{line}\n" for line in lines or ["no journals"])
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _line(report: JournalReport) -> str:

@@ -13,6 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.options import add_live_options, live_settings
+from penstock.cli.live.users import with_users
 from penstock.cli.options import add_json_option, positive, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnavailableError
@@ -98,14 +99,13 @@ def _table(jobs: list[PastJob], shared: float) -> str:
     """Return the jobs as a table, in the units of the shared bandwidth."""
     if not jobs:
         return "no past jobs\n"
-    rows = [("job", "user", "policy", "from", "took", "moved", "lost", "yield")]
+    rows = [("job", "policy", "from", "took", "moved", "lost", "yield")]
     now_s = time.time()
     for job in jobs:
         end_s = now_s if job.left_s is None else job.left_s
         rows.append(
             (
                 job.job_name,
-                str(job.user),
                 ", ".join(job.policy_names),
                 format_instant(job.joined_s),
                 format_time(end_s - job.joined_s),
@@ -114,4 +114,5 @@ def _table(jobs: list[PastJob], shared: float) -> str:
                 f"{job.progress_yield:.3f}",
             )
         )
-    return format_table(rows, left=4)
+    table = with_users(rows, [job.user for job in jobs])
+    return format_table(table, left=len(table[0]) - 4)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.cli.files import OutputFile
 from penstock.cli.live.history import ask_archive
 from penstock.cli.live.options import add_live_options, live_settings
+from penstock.cli.live.users import job_argument
 from penstock.cli.options import add_json_option, exclude, positive_rate, write_json
 from penstock.units import (
     counted,
@@ -32,7 +33,7 @@ SUMMARY = "report on a past job"
 
 def setup_parser(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``penstock report``."""
-    parser.add_argument("job", metavar="JOB", help="name of the job, or USER-ID:NAME")
+    parser.add_argument("job", metavar="JOB", help="name of the job, or USER:NAME")
     parser.add_argument(
         "--bandwidth",
         type=positive_rate,
@@ -58,7 +59,9 @@ def main(arguments: argparse.Namespace) -> int:
     bandwidth = arguments.bandwidth
     if arguments.line:
         exclude(arguments, ("bandwidth", "html", "json"), "--line", "leave it out")
-    report = ask_archive(live_settings(arguments), GetJobReport(arguments.job))
+    report = ask_archive(
+        live_settings(arguments), GetJobReport(job_argument(arguments.job))
+    )
     if arguments.line:
         sys.stdout.write(f"{_line(report)}\n")
         return 0

@@ -30,6 +30,7 @@ from penstock.cli.live.options import (
     live_settings,
     say_waiting,
 )
+from penstock.cli.live.users import user_words
 from penstock.errors import InputError, UnavailableError
 from penstock.units import (
     counted,
@@ -61,7 +62,7 @@ _BAR = 8
 _EVERY = "1 s"
 _MIN_PERIOD_S, _MAX_PERIOD_S = 0.05, 86400.0
 _COLUMNS = (
-    *("job", "state", "share", "granted", "demand", "drawn", "left", "moved"),
+    *("job", "user", "state", "share", "granted", "demand", "drawn", "left", "moved"),
     *("staged", "yield", "lost"),
 )
 #: Terminals with fewer columns than `_WIDE` do not show these columns.
@@ -277,7 +278,7 @@ def _table(lines: list[Any], status: Any, width: int) -> RenderableType:
     widths = _widths(rows, width)
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name, most in widths.items():
-        left = name in ("job", "state", "share")
+        left = name in ("job", "user", "state", "share")
         table.add_column(
             name, justify="left" if left else "right", no_wrap=True, max_width=most
         )
@@ -289,12 +290,16 @@ def _table(lines: list[Any], status: Any, width: int) -> RenderableType:
 def _widths(rows: list[dict[str, str]], width: int) -> dict[str, int]:
     """Return the columns that fit into a terminal, with their widths.
 
-    Columns on the right are left out first. The column of job names gets the rest of
-    the width, and at least half of the terminal if the names need it.
+    Users are shown if there are several. Columns on the right are left out first. The
+    column of job names gets the rest of the width, and at least half of the terminal if
+    the names need it.
     """
     from rich.cells import cell_len
 
-    shown = [name for name in _COLUMNS if width >= _WIDE or name not in _FOR_WIDE]
+    hidden = () if width >= _WIDE else _FOR_WIDE
+    if len({row["user"] for row in rows}) < 2:
+        hidden = (*hidden, "user")
+    shown = [name for name in _COLUMNS if name not in hidden]
     widths = {
         name: max(map(cell_len, (name, *(row[name] for row in rows)))) for name in shown
     }
@@ -328,6 +333,7 @@ def _cells(line: Any, word: str, bandwidth: float | None) -> dict[str, str]:
     shared = bandwidth or 0.0  # What is not known yet was not given: decimal.
     cells = [
         line.job_name,
+        user_words(line.user),
         word,
         "█" * round(_BAR * share) + "·" * (_BAR - round(_BAR * share)),
         grant_words(line, shared),

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.files import InputFile, OutputFile, check_file
+from penstock.cli.files import InputFile, MadeFile, check_file
 from penstock.cli.options import natural
 from penstock.cli.simulation.comparison.page import (
     check_page_name,
@@ -36,7 +36,7 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         *("-o", "--output"),
-        type=OutputFile,
+        type=MadeFile,
         metavar="FILE",
         help="write the page to this file (default: RESULT with the ending .html)",
     )

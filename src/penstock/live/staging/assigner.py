@@ -28,7 +28,8 @@ from typing import Final, NamedTuple
 from penstock.errors import InputError, PenstockError
 from penstock.live.staging.drivers import Driver, parsed_targets
 from penstock.live.staging.drivers.driver import TOOL_TIMEOUT_S
-from penstock.live.staging.job_folder import JobFolder, user_name
+from penstock.live.staging.ending import KILL_S
+from penstock.live.staging.job_folder import JobFolder, folder_name
 from penstock.live.wire.identity import known_user
 
 __all__ = ["AssignedFolder", "FolderAssigner", "FolderOrder", "assign_as", "main"]
@@ -36,9 +37,6 @@ __all__ = ["AssignedFolder", "FolderAssigner", "FolderOrder", "assign_as", "main
 #: A process that takes longer for one folder is killed: its user has stopped it, or a
 #: tool hangs (s).
 _LIMIT_S: Final = TOOL_TIMEOUT_S + 10.0
-#: A process that was killed is left alone after this time: a tool waits in the kernel
-#: for a file system that does not answer (s).
-_KILL_S: Final = 5.0
 #: Time between two looks whether the daemon stops (s).
 _LOOK_S: Final = 0.2
 _NO_ANSWER: Final = (
@@ -103,7 +101,7 @@ class FolderAssigner:
         driver = self.driver
         try:
             if self.all_users:
-                driver = driver.for_user(user_name(user))
+                driver = driver.for_user(folder_name(user))
             folder = self.folders.make(user, order.job_name)
             driver.assign(folder, order.targets)
             roots = tuple(map(str, driver.roots(folder)))
@@ -183,7 +181,7 @@ def _kill(process: subprocess.Popen[bytes]) -> bytes:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     try:
-        return process.communicate(timeout=_KILL_S)[0]
+        return process.communicate(timeout=KILL_S)[0]
     except subprocess.TimeoutExpired:
         for pipe in (process.stdin, process.stdout):
             if pipe is not None:

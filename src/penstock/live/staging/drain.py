@@ -12,7 +12,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Final
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.staging.drain_process import NamedDrain
-from penstock.live.staging.drainers import MEMORY
+from penstock.live.staging.drainers import MEMORY, left_behind
 from penstock.live.staging.journal import FAILED, Flag, Journal, part_of_unfinished
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "JournalState",
     "count_failed",
     "default_folder",
+    "default_folders",
     "drain_folder",
     "list_journals",
 ]
@@ -95,6 +96,14 @@ def default_folder() -> Path:
     """Return the folder that ``PENSTOCK_STAGING`` names, else the one in memory."""
     named = os.environ.get("PENSTOCK_STAGING")
     return Path(named) if named else Path(f"{MEMORY}{os.geteuid()}")
+
+
+def default_folders(patterns: Iterable[str]) -> list[Path]:
+    """Return the default folder, and folders of this user that match `patterns`."""
+    user = os.geteuid()
+    found = [each.folder for each in left_behind(patterns) if each.user == user]
+    others = [each for each in found if each != Path(f"{MEMORY}{user}")]
+    return list(dict.fromkeys([default_folder(), *others]))
 
 
 def list_journals(folder: Path) -> list[JournalReport]:

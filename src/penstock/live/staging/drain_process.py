@@ -29,6 +29,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.staging.ending import KILL_S, end_process
 from penstock.live.wire.identity import known_user
 from penstock.native.files import shim_path
 
@@ -114,7 +115,11 @@ class NamedDrain:
         answer = self._process.stdout.readline()
         if answer:
             return int(answer)
-        if self._process.wait() == 0:
+        try:
+            status = self._process.wait(KILL_S)
+        except subprocess.TimeoutExpired:
+            return errno.EINTR
+        if status == 0:
             raise InputError(
                 f"`{_PROGRAM}` did not load the preload library",
                 where=str(self._folder),
@@ -124,9 +129,7 @@ class NamedDrain:
 
     def close(self) -> None:
         """End the process."""
-        self._process.kill()
-        with self._process:
-            self._process.wait()
+        end_process(self._process)
 
     def __enter__(self) -> Self:
         return self

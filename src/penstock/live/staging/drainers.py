@@ -28,6 +28,7 @@ from typing import Final
 from penstock.errors import PenstockError, UnavailableError
 from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
+from penstock.live.staging.ending import end_process
 from penstock.live.staging.journal import drained_so_far, journal_paths, named_writers
 from penstock.live.staging.user_workers import UserWorkers
 from penstock.live.wire.frames import WarningLog
@@ -116,6 +117,8 @@ class Drainer:
 
     def _run(self, folder: Path, processes: Mapping[int, int]) -> None:
         try:
+            # Without a limit: the process may live as long as the job. This thread does
+            # nothing else, and the daemon does not wait for it.
             self._start(folder, processes).wait()
         except _FAILURES as error:
             _COMPLAINTS.add(f"no drainer for user {self._user}: {error}", self._user)
@@ -279,8 +282,11 @@ class Sweeper:
         deadline = time.monotonic() + _SWEEP_S
         while process.poll() is None and not self._closed.wait(_LOOK_S):
             if time.monotonic() > deadline:
-                process.kill()
-                process.wait()
+                if not end_process(process):
+                    raise UnavailableError(
+                        f"process {process.pid} cannot be killed; its storage does not "
+                        "answer"
+                    )
                 if _progress(leftover.folder) == before:
                     raise UnavailableError(f"nothing was drained in {_SWEEP_S:g} s")
                 self.sweep([leftover])

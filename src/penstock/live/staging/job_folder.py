@@ -10,15 +10,15 @@ of that user makes what is missing, so that the kernel decides what is allowed.
 from __future__ import annotations
 
 import os
-import pwd
 import stat
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
+from penstock.live.wire.identity import user_name
 
-__all__ = ["JobFolder", "user_name"]
+__all__ = ["JobFolder", "folder_name"]
 
 _JOB: Final = "{job}"
 _USER: Final = "{user}"
@@ -27,12 +27,9 @@ _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 _OPEN: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-def user_name(user: int) -> str:
-    """Return the name of a user, or its number if the user database has no name."""
-    try:
-        return pwd.getpwuid(user).pw_name
-    except (KeyError, OverflowError):
-        return str(user)
+def folder_name(user: int) -> str:
+    """Return the name of the folder of a user: its name, or else its number."""
+    return user_name(user) or str(user)
 
 
 class JobFolder:
@@ -69,7 +66,7 @@ class JobFolder:
 
     def of_user(self, user: int) -> str:
         """Return the pattern for the jobs of one user."""
-        return self.text.replace(_USER, user_name(user))
+        return self.text.replace(_USER, folder_name(user))
 
     def top_of_user(self, user: int) -> Path:
         """Return the folder of a user in `above`; its pattern has ``{user}``."""

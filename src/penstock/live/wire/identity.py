@@ -18,6 +18,8 @@ __all__ = [
     "known_user",
     "parse_start_ticks",
     "process_start_ticks",
+    "user_id",
+    "user_name",
 ]
 
 
@@ -31,11 +33,34 @@ class KnownUser(NamedTuple):
     """All its groups."""
 
 
+def _entry(user: int) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwuid(user)
+    except (KeyError, OverflowError):
+        return None
+
+
+def user_name(user: int) -> str:
+    """Return the name of a user id in the user database; "" if it has none.
+
+    The database may be a server on the network: the answer can take long.
+    """
+    entry = _entry(user)
+    return "" if entry is None else entry.pw_name
+
+
+def user_id(word: str) -> int | None:
+    """Return the user id that a name or a number means; None: no user has the name."""
+    try:
+        return int(word) if word.isdecimal() else pwd.getpwnam(word).pw_uid
+    except (KeyError, ValueError):  # ValueError: the name has a null character.
+        return None
+
+
 def known_user(user: int) -> KnownUser | None:
     """Return what the user database knows of a user id; None: nothing."""
-    try:
-        entry = pwd.getpwuid(user)
-    except (KeyError, OverflowError):
+    entry = _entry(user)
+    if entry is None:
         return None
     groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
     return KnownUser(entry.pw_name, entry.pw_gid, tuple(groups))

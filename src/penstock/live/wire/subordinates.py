@@ -8,14 +8,13 @@ the kernel, so that one person could have as many budgets. An id that the user d
 
 from __future__ import annotations
 
-import pwd
 from bisect import bisect
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from penstock.live.wire.identity import is_operator
+from penstock.live.wire.identity import is_operator, user_id, user_name
 
 __all__ = ["SubordinateUsers", "owner_of"]
 
@@ -55,7 +54,7 @@ class SubordinateUsers:
         if user >= found.first + found.size or is_operator(found.owner):
             return user
         if user not in self._owners:
-            self._owners[user] = user if _is_person(user) else found.owner
+            self._owners[user] = user if user_name(user) else found.owner
         return self._owners[user]
 
 
@@ -69,19 +68,10 @@ def owner_of(user: int) -> int:
     return _of_this_machine().owner_of(user)
 
 
-def _is_person(user: int) -> bool:
-    """Return True if the user database has a name for this id."""
-    try:
-        pwd.getpwuid(user)
-    except (KeyError, OverflowError):
-        return False
-    return True
-
-
 def _range(line: str) -> _Range | None:
     """Return the range of a line NAME:FIRST:COUNT; None if it is not one."""
-    with suppress(ValueError, KeyError):
+    with suppress(ValueError):
         name, first, count = line.split(":")
-        owner = int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid
-        return _Range(int(first), int(count), owner)
+        owner = user_id(name)
+        return None if owner is None else _Range(int(first), int(count), owner)
     return None

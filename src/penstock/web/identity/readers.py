@@ -8,7 +8,6 @@ operators: ``operator:NAME``, where NAME is for the log.
 
 from __future__ import annotations
 
-import pwd
 import re
 from dataclasses import dataclass, field
 from typing import Final
@@ -16,7 +15,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from penstock.errors import InputError
-from penstock.live.wire.identity import is_operator
+from penstock.live.wire.identity import is_operator, user_id
 from penstock.live.wire.messages import ControllerRequest, OnBehalfOf, StatusDocument
 
 __all__ = ["OPERATOR", "OPERATOR_NAME", "Reader", "reader_named", "reader_of_user"]
@@ -75,12 +74,11 @@ def reader_named(name: str, where: str = "") -> Reader:
     """
     if _OPERATOR.fullmatch(name):
         return Reader(None, name)
-    try:
-        user = int(name) if name.isdecimal() else pwd.getpwnam(name).pw_uid
-    except (KeyError, ValueError):
+    user = user_id(name)
+    if user is None:
         raise InputError(
             f"there is no user {name!r}",
             where=where,
             remedy=f"name a user of this machine, a user id, or {OPERATOR_NAME}",
-        ) from None
+        )
     return reader_of_user(user)

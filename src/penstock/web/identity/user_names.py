@@ -9,12 +9,13 @@ while it waits.
 
 from __future__ import annotations
 
-import pwd
 import threading
 import time
 from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import Final
+
+from penstock.live.wire.identity import user_name
 
 __all__ = ["UserNames"]
 
@@ -22,14 +23,6 @@ __all__ = ["UserNames"]
 _FRESH_S: Final = 3600.0
 #: Users whose names are kept; all are forgotten when there are more.
 _MOST: Final = 10_000
-
-
-def _system_name(user: int) -> str:
-    """Return the name of a user id on this machine; "" if there is none."""
-    try:
-        return pwd.getpwuid(user).pw_name
-    except (KeyError, OverflowError):
-        return ""
 
 
 class UserNames:
@@ -43,7 +36,7 @@ class UserNames:
 
     def __init__(
         self,
-        find: Callable[[int], str] = _system_name,
+        find: Callable[[int], str] = user_name,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._find, self._clock = find, clock

@@ -8,6 +8,7 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.cli import main
@@ -248,6 +249,42 @@ def test_wrong_changes_are_refused() -> None:
         ctl._changed_document(["viz", "5 MB/s"], BEFORE)
 
 
+def test_jobs_of_several_users_are_shown_with_their_users() -> None:
+    alone = ctl._table(status(line("a"), line("b"))).splitlines()
+    assert alone[1].split()[:2] == ["job", "state"]
+    both = ctl._table(status(line("a"), line("a", user=1001))).splitlines()
+    assert [row.split()[:3] for row in both[1:]] == [
+        ["job", "user", "state"],
+        ["a", "7", "moves"],
+        ["a", "ann", "moves"],
+    ]
+
+
+@pytest.mark.parametrize("name", ["ann:a", "1001:a"])
+def test_the_job_of_a_user_is_shown_by_its_name_or_number(name: str) -> None:
+    found = ctl._only(status(line("a"), line("a", user=1001)), name)
+    assert [each.user for each in found.jobs] == [1001]
+
+
+@pytest.mark.parametrize(
+    ("words", "request_message"),
+    [
+        ("explain ann:climate", messages.ExplainJob("1001:climate")),
+        ("limit ann:climate 1MB/s", messages.SetLimit("1001:climate", 1e6)),
+        ("hint ann:climate 3GB", messages.HintVolume("1001:climate", 3e9)),
+        # The name of a job may have a colon.
+        ("explain ann:a:b", messages.ExplainJob("1001:a:b")),
+        ("explain step:3", messages.ExplainJob("step:3")),
+        ("explain ann:", messages.ExplainJob("ann:")),
+        ("explain :a", messages.ExplainJob(":a")),
+    ],
+)
+def test_jobs_can_be_named_with_the_names_of_their_users(
+    words: str, request_message: object
+) -> None:
+    assert ctl._request_of(parsed(*words.split())) == request_message
+
+
 def test_the_status_names_who_is_throttled_and_why() -> None:
     document = status(line("a"))
     document.throttled = [
@@ -258,6 +295,10 @@ def test_the_status_names_who_is_throttled_and_why() -> None:
         "throttled: user 7 on n1: connections were refused (9 times, last 2 s ago)"
     )
     assert shown == expected
+    named = [messages.ThrottledUser(1001, "refused", 9, 2.4, "n1")]
+    assert "user ann (1001) on n1: " in ctl._table(
+        msgspec.structs.replace(document, throttled=named)
+    )
     assert document.document()["throttled"] == [
         {
             "user": 7,

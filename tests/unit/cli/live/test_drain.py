@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from penstock.cli import main
+from penstock.live.staging.drainers import Leftover
 from support.journals import HandMadeJournal
 
 
@@ -25,7 +27,7 @@ def test_a_drain_is_reported_and_can_be_repeated(
     assert main(["drain", str(made.folder)]) == 0
     assert capsys.readouterr().out == f"drained: {made.file}, 4 bytes written\n"
     assert main(["drain", str(made.folder)]) == 0
-    assert capsys.readouterr().out == "no journals\n"
+    assert capsys.readouterr().out == f"no journals in {made.folder}\n"
     assert made.file.read_bytes() == b"data"
 
 
@@ -74,6 +76,7 @@ def test_json_has_every_field_of_a_journal(
     assert main(["drain", "--json", "-", str(made.folder)]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "penstock": 1,
+        "folders": [str(made.folder)],
         "journals": [
             {
                 "journal": str(made.path),
@@ -94,6 +97,41 @@ def test_the_default_folder_need_not_exist(
 ) -> None:
     monkeypatch.setenv("PENSTOCK_STAGING", str(tmp_path / "none"))
     assert main(["drain"]) == 0
-    assert capsys.readouterr().out == "no journals\n"
+    assert capsys.readouterr().out == f"no journals in {tmp_path / 'none'}\n"
     assert main(["drain", str(tmp_path / "none")]) == 2
     assert "there is no folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["option", "file"])
+def test_folders_of_the_setting_are_looked_at_too(
+    made: HandMadeJournal,
+    how: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("PENSTOCK_STAGING", str(tmp_path / "none"))
+    pattern = f"{made.folder.parent}/{made.folder.name[:-1]}*"
+    words = ["--journals", pattern]
+    if how == "file":
+        (tmp_path / "site.toml").write_text(f'journals = "{pattern}"\n')
+        words = ["--settings", str(tmp_path / "site.toml")]
+    assert main(["drain", "--show", *words]) == 0
+    line = f"orphan: {made.file}, 4 bytes not in the file yet\n"
+    assert capsys.readouterr().out == line
+    assert main(["drain", *words, "--json", "-"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["folders"] == [str(tmp_path / "none"), str(made.folder)]
+    assert made.file.read_bytes() == b"data"
+
+
+def test_folders_of_others_are_not_drained_unasked(
+    made: HandMadeJournal, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PENSTOCK_STAGING", str(tmp_path / "none"))
+    monkeypatch.setattr(
+        "penstock.live.staging.drain.left_behind",
+        lambda _: [Leftover(made.folder, os.geteuid() + 1)],
+    )
+    assert main(["drain", "--journals", str(made.folder)]) == 0
+    assert made.file.read_bytes() == b""

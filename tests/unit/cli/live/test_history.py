@@ -19,8 +19,19 @@ def test_jobs_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main(["history", "--folder", str(tmp_path)]) == 0
     header, line = capsys.readouterr().out.splitlines()
     assert header.split()[0] == "job"
-    assert line.split()[:3] == ["climate", "7", "fcfs"]
+    assert line.split()[:2] == ["climate", "fcfs"]
     assert line.endswith("0.800")
+
+
+def test_users_have_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [run("1001:climate"), run("1002:climate")]
+    record(tmp_path / "archive", *((each, [operation(1.0, 2.0)]) for each in runs))
+    assert main(["history", "--folder", str(tmp_path)]) == 0
+    rows = [row.split()[:2] for row in capsys.readouterr().out.splitlines()]
+    assert rows == [["job", "user"], ["climate", "ann"], ["climate", "1002"]]
+    words = ["--line", "--folder", str(tmp_path)]
+    for name in ("ann:climate", "1001:climate"):
+        assert main(["report", name, *words]) == 0
 
 
 @pytest.mark.parametrize(

@@ -145,3 +145,11 @@ def test_users_who_take_too_much_are_named_with_the_reason() -> None:
         "throttled: user 1 on n: too many posts (2 times, last 9 s ago)",
         "throttled: 2 more: penstock ctl status shows all",
     ]
+
+
+def test_jobs_of_several_users_are_shown_with_their_users() -> None:
+    jobs = [line("a"), replace(line("a"), user=1001)]
+    status = StatusDocument("control", "fcfs", 2e9, None, ["n"], 1, [], jobs)
+    assert "user" not in shown(replace(status, jobs=jobs[:1]), 100)
+    rows = shown(status, 100).splitlines()[1:]
+    assert [row.split()[1] for row in rows] == ["user", str(jobs[0].user), "ann"]

@@ -218,3 +218,11 @@ def test_a_result_without_instances_or_of_another_format_is_refused(
     Path("result.json").write_text(json.dumps(facts | {"penstock": 99}))
     line = refused(capsys, "view", "result.json")
     assert "penstock: format 99 is not known (this version reads format 1)" in line
+
+
+def test_missing_folders_of_the_page_are_made() -> None:
+    write_instance(steady_three(), "three.json")
+    compare("three.json")
+    page = "new/pages/three.html"
+    assert main(["view", "result.json", "-o", page, "--no-browser"]) == 0
+    assert Path(page).is_file()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 from math import inf
 from pathlib import Path
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.staging import drainers
+from penstock.live.staging import drainers, ending
 from penstock.live.staging.drainers import Drainer, Leftover, Sweeper, left_behind
 from penstock.live.staging.journal import LAYOUT
 from penstock.live.wire.places import Places
@@ -180,7 +181,13 @@ def test_ids_of_containers_do_not_take_all_workers(
 
 
 class Endless:
-    """A process that drains for ever."""
+    """A process that drains for ever; it can be killed or not."""
+
+    pid = 4711
+    stdin = stdout = stderr = None
+
+    def __init__(self, returncode: int | None = -9) -> None:
+        self.returncode = returncode
 
     def poll(self) -> int | None:
         """Return None: the process is still running."""
@@ -189,9 +196,11 @@ class Endless:
     def kill(self) -> None:
         """Behave as a killed process."""
 
-    def wait(self) -> int:
-        """Return at once."""
-        return -9
+    def wait(self, timeout_s: float) -> int:
+        """Return at once, or raise an error if the process cannot be killed."""
+        if self.returncode is None:
+            raise subprocess.TimeoutExpired("drain", timeout_s)
+        return self.returncode
 
 
 @pytest.mark.parametrize("drains", [True, False])
@@ -218,6 +227,29 @@ def test_a_long_drain_is_continued_as_long_as_it_makes_progress(
     sweeper.close()
     others = starts.count(tmp_path / "other")
     assert (starts.count(tmp_path), others) == ((3, 1) if drains else (1, 1))
+
+
+def test_nobody_waits_for_a_drainer_that_cannot_be_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process in state D does not end when it is killed."""
+    started: list[Path] = []
+
+    def start(folder: Path, *_: object) -> Endless:
+        started.append(folder)
+        return Endless(None)
+
+    monkeypatch.setattr(drainers, "start_drainer", start)
+    monkeypatch.setattr(drainers, "_SWEEP_S", -1.0)
+    monkeypatch.setattr(drainers, "_LOOK_S", 0.0)
+    monkeypatch.setattr(ending, "_ABANDONED", [])
+    sweeper = Sweeper()
+    sweeper.sweep([Leftover(tmp_path / name, 77_002) for name in ("a", "b")])
+    until(lambda: not sweeper._waiting)
+    sweeper.close()
+    assert started == [tmp_path / "a", tmp_path / "b"]
+    messages = [record.getMessage() for record in caplog.records]
+    assert sum("process 4711 cannot be killed" in text for text in messages) == 2
 
 
 @pytest.mark.parametrize("error", [ValueError("no text"), LookupError("a bug")])

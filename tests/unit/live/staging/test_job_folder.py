@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.staging.job_folder import JobFolder, user_name
+from penstock.live.staging.job_folder import JobFolder, folder_name
 
 OWN = os.geteuid()
 NAME = pwd.getpwuid(OWN).pw_name
@@ -18,9 +18,9 @@ UNKNOWN = 4_000_000_000
 
 
 def test_users_without_a_name_are_numbers() -> None:
-    assert user_name(OWN) == NAME
-    assert user_name(UNKNOWN) == str(UNKNOWN)
-    assert user_name(2**40) == str(2**40)
+    assert folder_name(OWN) == NAME
+    assert folder_name(UNKNOWN) == str(UNKNOWN)
+    assert folder_name(2**40) == str(2**40)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
+import pwd
 import subprocess
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from penstock.live.wire.identity import (
     is_operator,
     parse_start_ticks,
     process_start_ticks,
+    user_id,
+    user_name,
 )
 from support.waiting import until
 
@@ -23,6 +26,14 @@ def test_operators_are_root_and_the_user_of_this_process(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 7)
     assert [user for user in (0, 1, 6, 7, 8) if is_operator(user)] == [0, 7]
+
+
+def test_users_have_names_and_numbers() -> None:
+    me = os.geteuid()
+    name = pwd.getpwuid(me).pw_name
+    assert (user_name(me), user_id(name), user_id(str(me))) == (name, me, me)
+    assert (user_name(3_999_999_999), user_name(2**40)) == ("", "")
+    assert (user_id("no such user"), user_id(""), user_id("a\0b")) == (None,) * 3
 
 
 def test_when_a_process_was_started() -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -40,11 +41,11 @@ def test_a_person_in_the_range_of_another_one_has_its_own_budget(
 ) -> None:
     asked = []
 
-    def getpwuid(user: int) -> str:
+    def getpwuid(user: int) -> pwd.struct_passwd:
         asked.append(user)
         if user != 200_500:
             raise KeyError(user)
-        return "a person whom LDAP knows"
+        return pwd.getpwnam("root")  # A person whom LDAP knows.
 
     monkeypatch.setattr("pwd.getpwuid", getpwuid)
     for _ in range(3):

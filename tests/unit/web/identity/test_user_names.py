@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -28,12 +26,6 @@ def test_names_are_known_soon_and_unknown_users_have_none() -> None:
     until(_known(names, [7, 8], {"7": "ann"}))
     # Of those who are asked for.
     assert names.known([8]) == {}
-
-
-def test_names_of_this_machine() -> None:
-    me = os.geteuid()
-    assert module._system_name(me) == pwd.getpwuid(me).pw_name
-    assert module._system_name(3_999_999_999) == ""
 
 
 def test_nobody_waits_for_a_name_that_does_not_come() -> None:

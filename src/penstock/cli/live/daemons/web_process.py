@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import pwd
 import socket
 import sys
 import time
@@ -24,6 +23,7 @@ import msgspec
 
 from penstock.errors import InputError, MissingExtraError
 from penstock.live.setting_values import UNIX
+from penstock.live.wire.identity import user_id
 
 if TYPE_CHECKING:
     import asyncio
@@ -120,14 +120,14 @@ def page_address(address: str) -> str:
 
 def _user_id(name: str) -> int:
     """Return the id of a user of this machine."""
-    try:
-        return pwd.getpwnam(name).pw_uid
-    except KeyError:
+    user = user_id(name)
+    if user is None:
         raise InputError(
             f"there is no user {name!r}",
             where="web_proxy",
             remedy="name the user of the web server, e.g. www-data",
-        ) from None
+        )
+    return user
 
 
 def _listen(address: str) -> socket.socket:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.staging.ending import end_process
 
 __all__ = ["TOOL_TIMEOUT_S", "Driver", "PlacedInFolder", "call", "distinct"]
 
@@ -74,15 +75,14 @@ def call(arguments: Sequence[str], *, where: str) -> str:
     does not answer.
     """
     try:
-        done = subprocess.run(  # noqa: S603 - made by a driver, no shell
+        process = subprocess.Popen(  # noqa: S603 - made by a driver, no shell
             arguments,
-            check=True,
-            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
             # Names of folders may be any bytes.
             errors="backslashreplace",
-            timeout=TOOL_TIMEOUT_S,
-            stdin=subprocess.DEVNULL,
         )
     # The second one: PATH has folders of root, and no tool is in the others.
     except (FileNotFoundError, PermissionError):
@@ -91,17 +91,23 @@ def call(arguments: Sequence[str], *, where: str) -> str:
             where=where,
             remedy="install the client tools of the file system on this node",
         ) from None
-    except subprocess.TimeoutExpired:
+    try:
+        output, errors = process.communicate(timeout=TOOL_TIMEOUT_S)
+    except BaseException as error:
+        is_killed = end_process(process)
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+        lives = "" if is_killed else f"; process {process.pid} cannot be killed"
         raise UnavailableError(
-            f"{arguments[0]} did not answer within {TOOL_TIMEOUT_S:g} s",
+            f"{arguments[0]} did not answer within {TOOL_TIMEOUT_S:g} s{lives}",
             where=where,
             remedy="check that the servers of the file system are up",
         ) from None
-    except subprocess.CalledProcessError as error:
-        lines = (error.stderr or error.stdout).strip().splitlines()
-        what = lines[-1] if lines else f"exit status {error.returncode}"
-        raise InputError(f"{' '.join(arguments)}: {what}", where=where) from None
-    return done.stdout
+    if process.returncode:
+        lines = (errors or output).strip().splitlines()
+        what = lines[-1] if lines else f"exit status {process.returncode}"
+        raise InputError(f"{' '.join(arguments)}: {what}", where=where)
+    return output
 
 
 def distinct(targets: Sequence[str], *, where: str) -> tuple[str, ...]:

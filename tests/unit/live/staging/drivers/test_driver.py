@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError, UnavailableError, UnknownNameError
-from penstock.live.staging.drivers import DRIVERS, get_driver
-from penstock.live.staging.drivers.driver import TOOL_TIMEOUT_S, call, distinct
+from penstock.live.staging import ending
+from penstock.live.staging.drivers import DRIVERS, driver, get_driver
+from penstock.live.staging.drivers.driver import call, distinct
+from support.waiting import until
 
 
 def _python(code: str) -> list[str]:
@@ -54,16 +56,40 @@ def test_a_tool_that_is_not_installed_is_named() -> None:
         call(["lfs-of-nobody", "osts"], where="/fs")
 
 
-def test_a_tool_that_does_not_answer_is_given_up(
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give tools up at once."""
+    monkeypatch.setattr(driver, "TOOL_TIMEOUT_S", 0.01)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_tool_that_does_not_answer_is_given_up() -> None:
+    with pytest.raises(
+        UnavailableError, match=r"sleep did not answer within 0.01 s \("
+    ):
+        call(["sleep", "600"], where="/fs")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_nobody_waits_for_a_tool_that_cannot_be_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def run(arguments: list[str], **options: float) -> None:
-        assert options["timeout"] == TOOL_TIMEOUT_S
-        raise subprocess.TimeoutExpired(arguments, options["timeout"])
+    """A process in state D does not end when it is killed."""
+    started: list[subprocess.Popen[str]] = []
 
-    monkeypatch.setattr(subprocess, "run", run)
-    with pytest.raises(UnavailableError, match="lfs did not answer within 30 s"):
-        call(["lfs", "osts"], where="/fs")
+    def kill(process: subprocess.Popen[str]) -> None:
+        started.append(process)
+
+    monkeypatch.setattr(ending, "KILL_S", 0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess.Popen, "kill", kill)
+        with pytest.raises(UnavailableError, match=r"process \d+ cannot be killed"):
+            call(["sleep", "600"], where="/fs")
+    (process,) = started
+    assert process.poll() is None
+    process.kill()
+    # The next call reaps it when it has ended.
+    until(lambda: call(["true"], where="/fs") == "" and process.poll() is not None)
 
 
 def test_repeated_targets_count_once_in_the_given_order() -> None:

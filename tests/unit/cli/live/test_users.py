@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: MIT
+"""Names of users in live commands; one user, ann, is known."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.cli.live.users import job_argument, user_words
+
+
+def test_users_without_a_name_are_shown_by_their_numbers() -> None:
+    assert (user_words(1001), user_words(1002)) == ("ann", "1002")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("climate", "climate"),
+        ("ann:climate", "1001:climate"),
+        ("1001:climate", "1001:climate"),
+        ("ann:a:b", "1001:a:b"),
+        ("bob:climate", "bob:climate"),
+        ("ann:", "ann:"),
+        (":climate", ":climate"),
+    ],
+)
+def test_a_job_is_named_with_its_user_or_without(text: str, name: str) -> None:
+    assert job_argument(text) == name
