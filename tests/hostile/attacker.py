@@ -35,6 +35,7 @@ from penstock.live.wire.messages import AttachProcess, GetStatus, PageAssigned
 
 __all__ = [
     "ATTACKS",
+    "CALL_BYTES",
     "FURTHER_ATTACKS",
     "MOUNT_ATTACKS",
     "SHARED_PLACES",
@@ -44,6 +45,8 @@ __all__ = [
 
 #: User id of B, who is attacked.
 VICTIM = 65_000
+#: What B writes with one call.
+CALL_BYTES = 65_536
 #: Processes that attack at the same time.
 _PROCESSES = 4
 #: Where the programs and daemons of a user make folders, without its number.

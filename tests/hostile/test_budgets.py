@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from hostile.attacker import ATTACKS
+from hostile.attacker import ATTACKS, CALL_BYTES
 from hostile.scene import (
     BANDWIDTH,
     attack,
@@ -19,6 +19,7 @@ from hostile.scene import (
     status,
     victim,
 )
+from penstock.live.node.pages.page import CREDIT_S, SLACK_S
 from support.daemons import Daemon
 from support.waiting import until
 
@@ -28,6 +29,10 @@ pytestmark = pytest.mark.skipif(
 
 #: Attacks that the daemon answers by throttling the attacker.
 _THROTTLED = ("attach", "connect", "post", "ask", "start", "link")
+#: What a job may have moved ahead of its grant, as a time (s): unused grant of the
+#: operation, debt that is not slept, and the last call. It starts with all of that
+#: credit if the machine stalls between the begin of its operation and its first write.
+_AHEAD_S = CREDIT_S + SLACK_S + 2 * CALL_BYTES / BANDWIDTH
 #: Attacks after which the daemon controls no job of the attacker.
 _REFUSED = ("damage",)
 
@@ -63,7 +68,7 @@ def test_an_attack_costs_nobody_else_anything(
     # The figures are in benchmarks/attacks.py; this machine may be busy.
     assert seen.start_s < 2.0
     assert median(seen.granted) > 0.9
-    assert 0.3 < seen.share < 1.1
+    assert 0.3 < seen.share < 1.0 + _AHEAD_S / seen.write_s
     assert opened < 500
     assert len(daemon.log) < 20_000
     assert "not archived" not in daemon.log

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from hostile.attacker import become
+from hostile.attacker import CALL_BYTES, become
 from penstock.errors import PenstockError
 from penstock.live.node.launch.execute import execute_program
 from penstock.live.node.launch.shim import shim_environment
@@ -40,8 +40,8 @@ def main() -> None:
         sys.stderr.write(f"not controlled: {error}\n")
     sys.stderr.write(f"started in {time.monotonic() - begun_s:.4f} s\n")
     sys.stderr.flush()
-    blocks = 16 * int(mebibytes)
-    words = ["dd", "if=/dev/zero", f"of={job}", "bs=64k", f"count={blocks}"]
+    blocks = int(mebibytes) * 2**20 // CALL_BYTES
+    words = ["dd", "if=/dev/zero", f"of={job}", f"bs={CALL_BYTES}", f"count={blocks}"]
     execute_program(words, environment)
 
 

@@ -56,7 +56,8 @@ set -eu
 ip link set lo up
 ip address add 192.0.2.10/32 dev lo
 ip route add default dev lo src 192.0.2.10
-munged --force --socket "$SLURM_HOME/munge.socket" --num-threads 2 \
+# A client that does not get the processor for a while holds a thread for up to 2 s.
+munged --force --socket "$SLURM_HOME/munge.socket" --num-threads 16 \
     --key-file "$SLURM_HOME/munge.key" --pid-file "$SLURM_HOME/munged.pid" \
     --log-file "$SLURM_HOME/munged.log" --seed-file "$SLURM_HOME/munge.seed"
 slurmctld
@@ -68,6 +69,14 @@ done
 timeout 10 sinfo -h -o '%D %T' >&2
 exec timeout --kill-after 5 "$SLURM_LIMIT" "$@"
 """
+
+
+def _logs(home: Path) -> str:
+    """Return the ends of the logs of Munge and Slurm."""
+    return "\n".join(
+        f"--- {path.name}\n{path.read_text(errors='replace')[-2000:]}"
+        for path in sorted(home.glob("*.log"))
+    )
 
 
 def on_slurm(
@@ -113,5 +122,5 @@ def on_slurm(
         check=False,
         timeout=limit_s + 60.0,
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, f"{done.stdout}\n{_logs(home)}"
     return done.stdout

@@ -19,8 +19,11 @@ import importlib
 import io
 import os
 import select
+import signal
 import sys
+import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -121,6 +124,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         arguments = _arguments(argv)
         check_names(arguments)
+        if arguments.run.__module__.startswith(f"{__name__}.simulation."):
+            _keep_ctrl_c_ignored()
         status: int = arguments.run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -139,6 +144,20 @@ def main(argv: Sequence[str] | None = None) -> int:
         kind = f"internal error: {type(error).__name__}"
         return _report_unexpected(kind, error, "please report it")
     return status
+
+
+def _keep_ctrl_c_ignored() -> None:
+    """Ignore SIGINT for good if this process was started so, as a background job.
+
+    RATIONALE: when Polars is imported it installs a handler for SIGINT, also if SIGINT
+    is ignored, and a signal during one of its calls then raises `KeyboardInterrupt`.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        return
+    with suppress(ImportError):
+        importlib.import_module("polars")
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _missing_extra(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import pytest
 from penstock.cli import main
 from penstock.cli.simulation import policies
 from penstock.errors import PolicyError
+from support.launchers import BACKGROUND, FOREGROUND
 
 PENSTOCK = [sys.executable, "-m", "penstock"]
 
@@ -177,3 +179,28 @@ def test_a_start_imports_only_what_its_sub_command_needs(
     assert "'penstock.cli.live.run'" in done.stderr
     assert "'penstock.cli.live.bench'" not in done.stderr
     assert f"'{module}'" not in done.stderr
+
+
+#: Prints the signals that the process ignores, after Polars was imported.
+_IGNORED_AFTER = """
+import sys
+from penstock.cli import main
+status = main(sys.argv[1:])
+import polars
+print(next(line for line in open("/proc/self/status") if line.startswith("SigIgn")))
+"""
+
+
+@pytest.mark.parametrize("launcher", [BACKGROUND, FOREGROUND])
+def test_ctrl_c_stays_ignored_in_a_background_job(launcher: tuple[str, ...]) -> None:
+    """Polars installs a handler for SIGINT: a background job was stopped by Ctrl-C."""
+    pytest.importorskip("polars")
+    done = subprocess.run(
+        [*launcher, sys.executable, "-c", _IGNORED_AFTER, "policies"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    mask = int(done.stdout.split()[-1], 16)
+    assert bool(mask & 1 << (signal.SIGINT - 1)) == (launcher is BACKGROUND)

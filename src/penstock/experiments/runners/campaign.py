@@ -255,6 +255,9 @@ def _ctrl_c_remembered() -> Iterator[list[int]]:
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         # Another handler decides, or SIGINT is ignored, as in a background job.
+        if is_main and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # Polars has installed a handler, which Python does not know of.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         yield seen
         return
     signal.signal(signal.SIGINT, handle)
