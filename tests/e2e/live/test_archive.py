@@ -107,6 +107,22 @@ def test_an_operation_that_a_stop_interrupts_is_archived(daemon: Daemon) -> None
     job.kill()
 
 
+def test_a_job_that_outlives_a_killed_daemon_says_what_is_missing(
+    daemon: Daemon,
+) -> None:
+    job = daemon.write("long")
+    until(lambda: daemon.job("long").get("moved", 0.0) > 0.0)
+    daemon.kill()
+    daemon.start()
+    until(lambda: daemon.job("long").get("active", False))
+    job.kill()
+    until(lambda: not daemon.status()["jobs"])
+    # The operation under way was lost with the daemon.
+    assert _history(daemon)["long"]["missing"] == "begin"
+    assert "A daemon was started while it ran" in daemon.command("history").stdout
+    assert "A daemon was started while it ran" in daemon.ctl("explain", "long")
+
+
 @NEEDS_ROOT
 def test_users_see_their_own_jobs_only(tmp_path: Path) -> None:
     open_for_all(tmp_path)

@@ -15,7 +15,7 @@ import msgspec
 
 from penstock.advice.job_report.simulation import instance_of_report
 from penstock.errors import InputError, PenstockError
-from penstock.live.control.past import DRY_RUN, OFF
+from penstock.live.control.past import DRY_RUN, OFF, missing_words
 from penstock.live.wire.messages import (
     Delay,
     JobReport,
@@ -116,6 +116,7 @@ def report_sentences(document: Mapping[str, Any]) -> list[str]:
         f"It lost {format_time(job['lost'])} to control: its yield is "
         f"{job['progress_yield']:.3f}.",
     ]
+    sentences += missing_words(job.get("missing", ""))
     sentences += _limit_words(job)
     sentences += _delay_words(document["delays"])
     return sentences + _policy_words(document)

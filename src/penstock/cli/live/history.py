@@ -97,6 +97,8 @@ def _read_archive(settings: Settings, request: Any) -> Any:
 
 def _table(jobs: list[PastJob], shared: float) -> str:
     """Return the jobs as a table, in the units of the shared bandwidth."""
+    from penstock.live.control.past import missing_words
+
     if not jobs:
         return "no past jobs\n"
     rows = [("job", "policy", "from", "took", "moved", "lost", "yield")]
@@ -115,4 +117,9 @@ def _table(jobs: list[PastJob], shared: float) -> str:
             )
         )
     table = with_users(rows, [job.user for job in jobs])
-    return format_table(table, left=len(table[0]) - 4)
+    notes = [
+        f"{job.job_name} from {format_instant(job.joined_s)}: {sentence}\n"
+        for job in jobs
+        for sentence in missing_words(job.missing)
+    ]
+    return format_table(table, left=len(table[0]) - 4) + "".join(notes)

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 from penstock.errors import InputError, PenstockError
 from penstock.live.archive.questions import ArchiveAnswer
 from penstock.live.archive.reader import MOST_RUNS, ArchivedRun, ArchiveReader
-from penstock.live.control.past import CompletedOperation, JobRun
+from penstock.live.control.past import CompletedOperation, JobRun, missing_words
 from penstock.live.wire.messages import (
     Delay,
     ExplainJob,
@@ -235,6 +235,7 @@ class ArchiveAnswers:
             policy=run.policy,
             limit=_finite(run.limit),
             policies=_policy_spans(run),
+            missing=run.missing,
         )
 
 
@@ -356,6 +357,7 @@ def _in_words(report: JobReport) -> TextAnswer:
         + (f" of {format_time(age_s)}" if isfinite(age_s) else "")
         + f" (yield {job.progress_yield:.3f}).",
     ]
+    sentences += missing_words(job.missing)
     if job.limit is not None:
         sentences.append(
             f"An operator had limited it to {format_bandwidth(job.limit)}: what the "

@@ -348,7 +348,7 @@ def _rate(whole: int) -> float:
 
 def _run(file: str, row: Sequence[Any]) -> ArchivedRun:
     number, job, user, storage, nodes, joined, left, *rest = row
-    lost, moved, cap, policy, limit, policies = rest
+    lost, moved, cap, policy, limit, policies, missing = rest
     return ArchivedRun(
         file=file,
         number=number,
@@ -364,6 +364,7 @@ def _run(file: str, row: Sequence[Any]) -> ArchivedRun:
         policy=policy,
         limit=_rate(limit),
         policies=tuple((ms / _MS, name) for ms, name in json.loads(policies or "[]")),
+        missing=missing,
     )
 
 

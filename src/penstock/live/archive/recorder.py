@@ -222,6 +222,7 @@ class ArchiveRecorder:
             json.dumps([(instant(at_s), name) for at_s, name in run.policies])
             if len(run.policies) > 1
             else "",
+            run.missing,
         )
 
     def _operation_row(
@@ -250,7 +251,8 @@ class ArchiveRecorder:
         with database:
             database.execute(
                 "UPDATE runs SET left_ms = coalesce((SELECT max(begin_ms + length_us "  # noqa: S608 - numbers
-                "/ 1000) FROM operations WHERE operations.run = runs.run), joined_ms) "
+                "/ 1000) FROM operations WHERE operations.run = runs.run), joined_ms)"
+                ", missing = CASE missing WHEN 'begin' THEN 'both' ELSE 'end' END "
                 f"WHERE left_ms IS NULL AND run NOT IN ({known})"
             )
 

@@ -8,7 +8,7 @@ less space than floating-point numbers: an operation takes about 80 bytes.
 
 ``grants`` is a sequence of pairs (16-bit part of the duration, 32-bit float rate).
 ``policies`` is empty if a run saw one policy, else a JSON list of pairs: instant and
-policy from then on.
+policy from then on. ``missing`` says what of the run was not recorded (`JobRun`).
 """
 
 from __future__ import annotations
@@ -40,19 +40,25 @@ __all__ = [
 DATABASE: Final = "archive.sqlite"
 #: The file that a recorder locks.
 LOCK: Final = "archive.lock"
-VERSION: Final = 4
+VERSION: Final = 5
 #: Version -> what makes it the next version.
 _CHANGES: Final = {
     1: "ALTER TABLE runs DROP COLUMN released_ms",
     2: "ALTER TABLE runs ADD COLUMN limit_rate INTEGER NOT NULL DEFAULT 0",
     3: "ALTER TABLE runs ADD COLUMN policies TEXT NOT NULL DEFAULT ''",
+    4: "ALTER TABLE runs ADD COLUMN missing TEXT NOT NULL DEFAULT ''",
 }
 RUN_COLUMNS: Final = (
     *("run", "job", "user", "storage", "nodes", "joined_ms", "left_ms"),
     *("lost_us", "moved_bytes", "cap", "policy", "limit_rate", "policies"),
+    "missing",
 )
 #: Column that files of older versions do not have -> its value there.
-OLD_VALUES: Final[dict[str, int | str]] = {"limit_rate": 0, "policies": ""}
+OLD_VALUES: Final[dict[str, int | str]] = {
+    "limit_rate": 0,
+    "policies": "",
+    "missing": "",
+}
 OPERATION_COLUMNS: Final = (
     *("run", "begin_ms", "length_us", "moved_bytes", "held_up_us", "lost_us"),
     *("capacity", "policy", "grants"),
@@ -63,7 +69,8 @@ _SCHEMA: Final = (
     "joined_ms INTEGER NOT NULL, left_ms INTEGER, lost_us INTEGER NOT NULL, "
     "moved_bytes INTEGER NOT NULL, cap INTEGER NOT NULL, policy TEXT NOT NULL, "
     "limit_rate INTEGER NOT NULL DEFAULT 0, "
-    "policies TEXT NOT NULL DEFAULT '') STRICT",
+    "policies TEXT NOT NULL DEFAULT '', "
+    "missing TEXT NOT NULL DEFAULT '') STRICT",
     "CREATE TABLE IF NOT EXISTS operations (run INTEGER NOT NULL, "
     "begin_ms INTEGER NOT NULL, length_us INTEGER NOT NULL, "
     "moved_bytes INTEGER NOT NULL, held_up_us INTEGER NOT NULL, "

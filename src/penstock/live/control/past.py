@@ -22,6 +22,7 @@ __all__ = [
     "GrantTrace",
     "JobRun",
     "PolicyTrace",
+    "missing_words",
     "on_other_clock",
 ]
 
@@ -60,6 +61,8 @@ class JobRun(msgspec.Struct, frozen=True, kw_only=True):
     limit: float = inf
     """Lowest limit that an operator set; infinite: none. Time that this limit costs
     does not count as lost."""
+    missing: str = ""
+    """What no daemon recorded: "begin", "end" or "both"; "": nothing is missing."""
 
     @property
     def name(self) -> str:
@@ -87,6 +90,21 @@ class CompletedOperation(NamedTuple):
     policy: str
     grants: tuple[tuple[float, float], ...]
     """Instants and rates: the job might draw this rate from this instant on."""
+
+
+def missing_words(missing: str) -> list[str]:
+    """Return what is missing in a run (`JobRun.missing`), in sentences."""
+    words = []
+    if missing in ("begin", "both"):
+        words.append(
+            "A daemon was started while it ran: what it did before is not in this run."
+        )
+    if missing in ("end", "both"):
+        words.append(
+            "The daemon was killed while it ran: what it did after its last archived "
+            "operation is not in this run."
+        )
+    return words
 
 
 def on_other_clock(

@@ -510,6 +510,8 @@ class JobRecord:
             policy=self.policies.last,
             policies=tuple(self.policies.steps),
             limit=self.lowest_limit,
+            # A new job has not moved anything when it is registered.
+            missing="begin" if self.moved_before_bytes > 0.0 else "",
         )
 
     def completed(self, ended: PastOperation, now: float) -> CompletedOperation:

@@ -35,6 +35,35 @@ def test_users_have_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 @pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("", []),
+        ("begin", ["A daemon was started while it ran"]),
+        ("end", ["The daemon was killed while it ran"]),
+        ("both", ["A daemon was started while", "The daemon was killed while"]),
+    ],
+)
+def test_what_no_daemon_recorded_is_said(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    missing: str,
+    words: list[str],
+) -> None:
+    done = run("7:climate", missing=missing)
+    record(tmp_path / "archive", (done, [operation(1.0, 2.0)]))
+    assert main(["history", "--folder", str(tmp_path)]) == 0
+    notes = capsys.readouterr().out.splitlines()[2:]
+    assert [
+        note.partition(": ")[2][: len(word)]
+        for note, word in zip(notes, words, strict=True)
+    ] == words
+    assert main(["report", "climate", "--folder", str(tmp_path)]) == 0
+    report = capsys.readouterr().out
+    assert all(word in report for word in words)
+    assert ("while it ran" in report) == bool(words)
+
+
+@pytest.mark.parametrize(
     ("shared", "moved"), [(8 * 2.0**20, "80 MiB"), (8e6, "83.89 MB"), (inf, "83.89 MB")]
 )
 def test_volumes_have_the_units_of_the_bandwidth_that_was_shared(

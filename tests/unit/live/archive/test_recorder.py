@@ -48,6 +48,17 @@ def test_runs_of_a_killed_controller_end_with_their_last_operation(
     record(tmp_path, (run("7:b"), []))
     by_name = {r.name: r for r in ArchiveReader(tmp_path).runs()}
     assert by_name["a"].left_s == WALL_S + 3.5
+    assert [by_name[name].missing for name in "ab"] == ["end", ""]
+
+
+def test_a_run_whose_begin_and_end_no_daemon_saw_says_so(tmp_path: Path) -> None:
+    killed = recorder(tmp_path)
+    open_run = run(left_s=None, missing="begin")
+    killed.add([(open_run, operation(1.0, 3.5))], [])
+    killed.close()
+    record(tmp_path, (run("7:b", missing="begin"), []))
+    by_name = {r.name: r for r in ArchiveReader(tmp_path).runs()}
+    assert [by_name[name].missing for name in "ab"] == ["both", "begin"]
 
 
 def test_a_false_number_of_one_job_keeps_no_other_job_out(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ def test_an_archive_of_the_first_version_is_read_and_continued(tmp_path: Path) -
         database.execute("ALTER TABLE runs ADD COLUMN released_ms INTEGER DEFAULT 0")
         database.execute("ALTER TABLE runs DROP COLUMN limit_rate")
         database.execute("ALTER TABLE runs DROP COLUMN policies")
+        database.execute("ALTER TABLE runs DROP COLUMN missing")
         database.execute("DROP TABLE clock")
         database.execute("PRAGMA user_version = 1")
     assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a"]

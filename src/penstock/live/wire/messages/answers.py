@@ -233,6 +233,8 @@ class PastJob(msgspec.Struct, frozen=True):
     """Lowest limit that an operator set; None: none."""
     policies: list[PolicySpan] = msgspec.field(default_factory=list)
     """All policies that it saw, the first one first; the last ones if it saw many."""
+    missing: str = ""
+    """What no daemon recorded: "begin", "end" or "both"; "": nothing is missing."""
 
     @property
     def policy_names(self) -> list[str]:
