@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.cli import main
-from penstock.cli.live import mount
+from penstock.cli.live.daemons import mount
 from penstock.mount import points
 from penstock.mount.control import ApplicationState, SchedulerStatus
 
