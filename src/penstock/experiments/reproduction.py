@@ -420,7 +420,7 @@ def _read(path: Path, progress: Progress) -> dict[str, Any] | None:
     try:
         record = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
         msgspec.convert(record, _ClaimsRecord)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         record = {}
     if record.get("name") != path.parent.name:
         progress(1.0, 1.0, f"{path} cannot be read: not in the index")

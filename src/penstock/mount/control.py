@@ -218,7 +218,7 @@ def send_command(
     path = socket_path(folder, entry.device)
     try:
         answer = _send(path, command)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _no_answer(entry, path, error) from None
     if isinstance(answer, MountRefusal):
         raise InputError(answer.reason, where=entry.point)
@@ -247,7 +247,7 @@ def all_statuses(folder: Path) -> list[MountStatus]:
     """Return the status of every mount with a socket in `folder` that answers."""
     statuses = []
     for path in sorted(folder.glob("*.sock")):
-        with suppress(OSError, msgspec.MsgspecError):
+        with suppress(OSError, msgspec.MsgspecError, UnicodeDecodeError):
             answer = _send(path, GetMountStatus())
             if isinstance(answer, MountStatus):
                 statuses.append(answer)

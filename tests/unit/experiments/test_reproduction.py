@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -338,6 +339,7 @@ def _checked_record(**wrong: Any) -> str:
         _checked_record(holds_at="20"),
         _checked_record(depends_on=None),
         _checked_record(spread=[]),
+        '{"name": "\udcff"}',
         "moved",
     ],
 )
@@ -347,7 +349,7 @@ def test_an_invalid_record_is_reported_and_left_out(tmp_path: Path, text: str) -
         (tmp_path / "other").rename(tmp_path / "zzz")
     else:
         (tmp_path / "zzz").mkdir()
-        (tmp_path / "zzz" / "claims.json").write_text(text)
+        (tmp_path / "zzz" / "claims.json").write_bytes(os.fsencode(text))
     index, messages = _index(tmp_path)
     assert "zzz" not in index
     path = tmp_path / "zzz" / "claims.json"

@@ -159,5 +159,5 @@ def _read(record: Path) -> dict[str, Any]:
     """Return the origin that a folder records; nothing if it cannot be decoded."""
     try:
         return msgspec.json.decode(record.read_bytes(), type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return {}

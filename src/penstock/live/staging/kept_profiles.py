@@ -58,7 +58,7 @@ def _read(path: Path) -> _SavedProfiles:
         saved = msgspec.json.decode(path.read_bytes(), type=_SavedProfiles)
     except FileNotFoundError:
         return _SavedProfiles(_VERSION, {})
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise _unusable(path, str(error)) from None
     if saved.version != _VERSION:
         raise _unusable(path, f"it is of version {saved.version}, not {_VERSION}")

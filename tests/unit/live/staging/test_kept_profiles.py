@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -43,15 +44,17 @@ def test_the_order_of_the_targets_does_not_matter(tmp_path: Path) -> None:
         json.dumps({"version": 1, "profiles": {TARGETS: [1.0, -1.0]}}),
         json.dumps({"version": 1, "profiles": {TARGETS: "fast"}}),
         "\0" * 100,
+        '{"version": 1, "profiles": {"\udcff": []}}',
     ],
 )
 def test_a_damaged_file_is_refused_and_left_alone(tmp_path: Path, text: str) -> None:
     path = tmp_path / "targets.json"
-    path.write_text(text)
+    data = os.fsencode(text)
+    path.write_bytes(data)
     for use in (
         lambda: kept_profile(path, TARGETS),
         lambda: keep_profile(path, TARGETS, [1.0]),
     ):
         with pytest.raises(InputError, match=r"targets\.json.*measure again"):
             use()
-    assert path.read_text() == text
+    assert path.read_bytes() == data
