@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Statistics of client requests per window: counts, response times, overload.
 
+A response time counts in the window in which the request was issued, because an SLO
+promises a latency for what an application issues at a time. The requests of an overload
+are answered later, also when it is over; they say nothing about the time after it.
+
 Pure: computed from the issue and answer times (s) of the requests.
 """
 
@@ -38,7 +42,8 @@ class GroupWindow:
     answered: int
     """Number of requests answered."""
     p95_s: float | None
-    """95th percentile of the response times; None: no answers."""
+    """95th percentile of the response times of the requests that were issued; None: no
+    request was issued."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,7 @@ def compliance(
 ) -> dict[str, tuple[int, int]]:
     """Return, by group, the windows within its bound (s) and all windows counted.
 
-    Windows count if they are overloaded or not, as given, and have answers.
+    Windows count if they are overloaded or not, as given, and have requests.
     """
     result = {}
     for name, bound in bounds.items():
@@ -109,6 +114,6 @@ def _under_way(answers: Sequence[AnsweredRequest], begin: float, end: float) -> 
 def _group_window(
     answers: Sequence[AnsweredRequest], begin: float, end: float
 ) -> GroupWindow:
-    times = [a.answered - a.issued for a in answers if begin <= a.answered < end]
-    issued = sum(begin <= a.issued < end for a in answers)
-    return GroupWindow(issued, len(times), percentile(times) if times else None)
+    times = [a.answered - a.issued for a in answers if begin <= a.issued < end]
+    answered = sum(begin <= a.answered < end for a in answers)
+    return GroupWindow(len(times), answered, percentile(times) if times else None)

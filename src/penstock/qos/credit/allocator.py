@@ -40,6 +40,13 @@ storage that hears of it last would draw it all. Because it counts late, a stora
 serves an application more than others do sees the larger lead, and slows it down. An
 application that uses one storage only gets its share with a delay of `ELSEWHERE_S`.
 
+This evens out changes, but not what storages have counted differently before: they
+learn of an application at different times, and a lead is cut off at its bound or starts
+at 0 again. Such a difference c would stay, and with it a difference in rates of
+GAIN c / (1 + GAIN ELSEWHERE_S). So each lead approaches the mean of the leads at all
+storages where the same applications have requests, with the time constant `ALIGN_S`.
+An application with a reserve has a lead of its own at each storage.
+
 *Reserve.* An application may be unable to use its fair rate: its processes compute in
 between, or are too few. Others must not wait for it. Its reserve is unlimited, except:
 
@@ -95,8 +102,10 @@ _MIN_LEAD_BYTES: Final = 4 << 20
 TRIAL_S: Final = 2.0
 PAUSE_S: Final = 2.0
 MAX_PAUSE_S: Final = 16.0
-#: Service on other storages becomes a lead with this time constant.
+#: Service on other storages becomes a lead with this time constant,
 ELSEWHERE_S: Final = 1.0
+#: and the leads on all storages become equal with this one.
+ALIGN_S: Final = 2.0
 #: Time constant of what is measured.
 _SMOOTH_S: Final = 1.0
 #: An application has requests if it had some in this time.
@@ -223,6 +232,8 @@ class CreditAllocator:
         """The throughput, smoothed over a longer time."""
         self._is_rising = False
         self._headroom = HEADROOM
+        self._weights: dict[str, float] = {}
+        """The promises of the applications that had requests at the last decision."""
 
     def report(
         self,
@@ -251,17 +262,40 @@ class CreditAllocator:
         """Forget a mount that has ended."""
         self._mounts.pop(mount, None)
 
-    def decide(self, now: float) -> dict[str, Credit]:
-        """Return the credit of each mount."""
+    @property
+    def comparable_weights(self) -> Mapping[str, float]:
+        """The promises of the applications that have requests.
+
+        Storages with the same ones can compare their leads. Empty if one has a reserve,
+        or if no mount is left.
+        """
+        if not self._mounts or any(
+            self._accounts[name].reserve < inf for name in self._weights
+        ):
+            return {}
+        return self._weights
+
+    def lead_bytes(self, application: str) -> float:
+        """Return a_i of an application that has requests."""
+        return self._accounts[application].lead_bytes
+
+    def decide(
+        self, now: float, mean_leads: Mapping[str, float] | None = None
+    ) -> dict[str, Credit]:
+        """Return the credit of each mount.
+
+        `mean_leads` has the mean leads of all storages with the same applications.
+        """
         for mount in list(self._mounts):
             if now - self._mounts[mount].reported_s > LEASE_S:
                 del self._mounts[mount]
         before_s = now if self._decided_s is None else self._decided_s
         passed_s = min(now - before_s, LEASE_S)
         self._decided_s = now
+        self._align_leads(mean_leads or {}, passed_s)
         self._count_reports(before_s, passed_s, now)
         self._forget_applications(now)
-        weights = self._active_weights(now)
+        weights = self._weights = self._active_weights(now)
         self._update_capacity(passed_s)
         self._update_leads(weights)
         most = {name: self._accounts[name].reserve for name in weights}
@@ -347,6 +381,13 @@ class CreditAllocator:
         self.capacity = max(self._throughput, faded)
 
     # --- What is decided --------------------------------------------------------------
+
+    def _align_leads(self, mean_leads: Mapping[str, float], passed_s: float) -> None:
+        """Move the leads towards the means of all storages."""
+        moved_part = 1.0 - exp(-passed_s / ALIGN_S)
+        for name, mean_bytes in mean_leads.items():
+            account = self._accounts[name]
+            account.lead_bytes += moved_part * (mean_bytes - account.lead_bytes)
 
     def _update_leads(self, weights: Mapping[str, float]) -> None:
         """Add what each was sent more than its fair part; the leads add up to 0."""

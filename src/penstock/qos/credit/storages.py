@@ -4,7 +4,8 @@
 Every storage has its own allocator (`penstock.qos.credit`). What an application is
 served on one storage counts as a lead on all others, and the mounts of each storage are
 told what the others have served, so that their schedulers count it too
-(`penstock.qos.parts.remote_service`).
+(`penstock.qos.parts.remote_service`). Storages that serve the same applications
+approach a common lead, so that an application is served evenly on all of them.
 
 Totals count from the first report of a mount on, and only grow.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
+from statistics import fmean
 
 from penstock.qos.credit.allocator import CreditAllocator
 from penstock.qos.interface import ApplicationUse, Credit
@@ -70,7 +72,8 @@ class StorageCredits:
 
     def decide(self, storage: str, now: float) -> dict[str, Credit]:
         """Return the credit of each mount of a storage."""
-        return self._storages[storage].allocator.decide(now)
+        allocator = self._storages[storage].allocator
+        return allocator.decide(now, self._mean_leads(allocator))
 
     def served_elsewhere(self, storage: str) -> dict[str, float]:
         """Return what all storages but one have served, by application."""
@@ -80,6 +83,18 @@ class StorageCredits:
                 for application, served_bytes in other.served_bytes.items():
                     total[application] = total.get(application, 0.0) + served_bytes
         return total
+
+    def _mean_leads(self, allocator: CreditAllocator) -> dict[str, float]:
+        """Return the mean leads of all storages that share the same applications."""
+        weights = allocator.comparable_weights
+        alike = [
+            account.allocator
+            for account in self._storages.values()
+            if account.allocator.comparable_weights == weights
+        ]
+        return {
+            name: fmean(each.lead_bytes(name) for each in alike) for name in weights
+        }
 
     def _add_service(self, storage: str, application: str, new_bytes: float) -> None:
         if not 0.0 < new_bytes < inf:

@@ -39,7 +39,16 @@ def test_a_window_with_more_requests_than_can_be_served_is_overloaded() -> None:
     run = windows({"a": answers}, 0.5, 3, 2)
     assert [w.overloaded for w in run] == [True, False, False]
     assert [w.groups["a"].answered for w in run] == [1, 1, 1]
-    assert run[1].groups["a"].p95_s == pytest.approx(0.6)
+
+
+def test_a_response_time_counts_where_the_request_was_issued() -> None:
+    """Requests of an overload that are answered later say nothing about that time."""
+    answers = [AnsweredRequest(0.4, 1.2), AnsweredRequest(1.1, 1.15)]
+    run = windows({"a": answers}, 0.5, 3, inf)
+    assert run[0].groups["a"].p95_s == pytest.approx(0.8)
+    assert run[1].groups["a"] == GroupWindow(0, 0, None)
+    assert run[2].groups["a"].p95_s == pytest.approx(0.05)
+    assert [w.groups["a"].answered for w in run] == [0, 0, 2]
 
 
 def window(p95: dict[str, float | None], *, overloaded: bool) -> ClientWindow:
@@ -47,7 +56,7 @@ def window(p95: dict[str, float | None], *, overloaded: bool) -> ClientWindow:
     return ClientWindow(0.0, overloaded, groups)
 
 
-def test_only_windows_with_answers_count() -> None:
+def test_only_windows_with_requests_count() -> None:
     run = [
         window({"a": 0.05, "b": 0.2}, overloaded=True),
         window({"a": 0.15, "b": None}, overloaded=True),

@@ -54,6 +54,31 @@ def test_an_application_with_service_elsewhere_yields() -> None:
     assert shared.decide("y", now) == {"my": Credit()}
 
 
+def test_storages_that_counted_differently_agree_after_a_while() -> None:
+    """Only x knows that a was 2 MB ahead; then both applications draw the same."""
+    shared = StorageCredits()
+    sent_bytes = dict.fromkeys(("xa", "xb", "ya", "yb"), 0.0)
+    rates = {}
+    for n in range(1, 20 * round(1 / PERIOD_S)):
+        now = n * PERIOD_S
+        is_first = now <= 1.0
+        for storage in "x" if is_first else "xy":
+            for name in "ab":
+                rate = 3e6 if is_first and name == "a" else 1e6
+                sent_bytes[storage + name] += rate * PERIOD_S
+            uses = {
+                name: ApplicationUse(
+                    sent_bytes[storage + name], sent_bytes[storage + name], now, 1
+                )
+                for name in "ab"
+            }
+            shared.report(storage, f"m{storage}", WEIGHTS, uses, now)
+        for storage in shared.storages:
+            rates[storage] = shared.decide(storage, now)[f"m{storage}"].rates
+    for name in "ab":
+        assert rates["x"][name] == pytest.approx(rates["y"][name], rel=0.03)
+
+
 @pytest.mark.parametrize("sent_bytes", [float("nan"), float("inf")])
 def test_nonsense_is_not_counted(sent_bytes: float) -> None:
     shared = StorageCredits()

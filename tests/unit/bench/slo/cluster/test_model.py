@@ -17,6 +17,7 @@ from penstock.bench.slo.cluster.model import (
 )
 from penstock.bench.slo.cluster.results import figures_of
 from penstock.bench.slo.cluster.scenes import (
+    FULL,
     LATENCY_SCENE,
     QUICK,
     SERVERS,
@@ -127,3 +128,19 @@ def test_a_single_process_cannot_use_the_time_between_its_requests() -> None:
         CAPACITY * 0.04 / 0.05, rel=0.02
     )
     assert done.applications["all"].p95_s == pytest.approx(0.051)
+
+
+@pytest.mark.parametrize("place", ["same node", "different nodes"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_response_times_follow_little(place: str, seed: int) -> None:
+    """P processes that get X bytes/s have a mean response time of P c / X.
+
+    All processes are alike, so none waits much longer: the 95th percentile is near.
+    """
+    capacity = 200.0 * SIZE_BYTES
+    name = f"10 : 1, 4 and 32 processes, {place}"
+    scene = scenes(FULL, [name])[-1]
+    storage = MeasuredStorage(capacity, (0.0003, 0.0008))
+    done = figures_of(scene, capacity, simulate_scene(scene, storage, seed))
+    many = done.applications["many"]
+    assert many.p95_s == pytest.approx(32 * SIZE_BYTES / many.bytes_per_s, rel=0.2)
