@@ -11,7 +11,8 @@ for one lease (`penstock.qos.credit.stage`). The allocator is one object, in
 Rule, once per period of dt seconds:
 
 1. *Capacity.* C is the highest throughput of all mounts together in the recent past; it
-   fades by half in `HALF_LIFE_S`, faster while credit blocks nobody.
+   fades by half in `HALF_LIFE_S`, faster while credit blocks nobody. The throughput is
+   measured from the first request after an idle time on.
 2. *Fair rates.* f_i shares C among the applications that have requests, in proportion
    to their promised throughputs t_i; nobody gets more than its *reserve*, and what one
    does not need goes to the others (weighted max-min fairness).
@@ -106,8 +107,10 @@ MAX_PAUSE_S: Final = 16.0
 ELSEWHERE_S: Final = 1.0
 #: and the leads on all storages become equal with this one.
 ALIGN_S: Final = 2.0
-#: Time constant of what is measured.
+#: Time constant of what is measured,
 _SMOOTH_S: Final = 1.0
+#: and the time over which it was measured at first, against division by zero.
+_NO_TIME_S: Final = 1e-9
 #: An application has requests if it had some in this time.
 _ACTIVE_S: Final = 4 * PERIOD_S
 _IDLE_SHARE: Final = 0.1
@@ -225,7 +228,7 @@ class CreditAllocator:
         self._mounts: dict[str, _ReportingMount] = {}
         self._accounts: dict[str, _Account] = {}
         self._decided_s: float | None = None
-        self._smoothed_s = 1e-9
+        self._smoothed_s = _NO_TIME_S
         """The time over which smoothed values were added up."""
         self._throughput = 0.0
         self._trend = 0.0
@@ -296,6 +299,8 @@ class CreditAllocator:
         self._count_reports(before_s, passed_s, now)
         self._forget_applications(now)
         weights = self._weights = self._active_weights(now)
+        if not weights:
+            self._forget_throughput()
         self._update_capacity(passed_s)
         self._update_leads(weights)
         most = {name: self._accounts[name].reserve for name in weights}
@@ -368,6 +373,13 @@ class CreditAllocator:
             if name in mount.weights
             and now - self._accounts[name].active_s <= _ACTIVE_S
         }
+
+    def _forget_throughput(self) -> None:
+        """Measure anew when requests come: an idle storage is not a slow one."""
+        self._smoothed_s = _NO_TIME_S
+        self._trend = 0.0
+        for account in self._accounts.values():
+            account.smoothed_bytes = 0.0
 
     def _update_capacity(self, passed_s: float) -> None:
         total = sum(account.smoothed_bytes for account in self._accounts.values())

@@ -119,6 +119,16 @@ def test_the_capacity_is_the_throughput_of_all() -> None:
     assert driver.allocator.capacity == pytest.approx(5e6, rel=0.01)
 
 
+def test_an_idle_storage_is_not_a_slow_one() -> None:
+    """Nobody is limited to a fraction of it when requests come again."""
+    drawn = {("m", "a"): 5e6, ("m", "b"): 5e6}
+    driver = Driver({"a": 1e6, "b": 1e6})
+    driver.run(drawn, 5.0)
+    driver.run({}, 20.0)
+    driver.run(drawn, 4 * PERIOD_S)
+    assert driver.allocator.capacity == pytest.approx(10e6, rel=0.01)
+
+
 def test_nobody_is_stopped() -> None:
     """Even after a long lead an application keeps a part of its fair rate."""
     driver = Driver({"a": 1e6, "b": 1e6})
