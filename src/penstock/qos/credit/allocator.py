@@ -45,8 +45,9 @@ This evens out changes, but not what storages have counted differently before: t
 learn of an application at different times, and a lead is cut off at its bound or starts
 at 0 again. Such a difference c would stay, and with it a difference in rates of
 GAIN c / (1 + GAIN ELSEWHERE_S). So each lead approaches the mean of the leads at all
-storages where the same applications have requests, with the time constant `ALIGN_S`.
-An application with a reserve has a lead of its own at each storage.
+storages where the same applications have requests, with the time constant `ALIGN_S`; a
+difference in rates fades with ALIGN_S (1 + GAIN ELSEWHERE_S), 1.5 s. While an
+application has a reserve at a storage, its leads there are not compared.
 
 *Reserve.* An application may be unable to use its fair rate: its processes compute in
 between, or are too few. Others must not wait for it. Its reserve is unlimited, except:
@@ -106,7 +107,7 @@ MAX_PAUSE_S: Final = 16.0
 #: Service on other storages becomes a lead with this time constant,
 ELSEWHERE_S: Final = 1.0
 #: and the leads on all storages become equal with this one.
-ALIGN_S: Final = 2.0
+ALIGN_S: Final = 0.5
 #: Time constant of what is measured,
 _SMOOTH_S: Final = 1.0
 #: and the time over which it was measured at first, against division by zero.
