@@ -88,7 +88,7 @@ USERS_OF_OPTION: Final = {
     "policies": ("fidelity", "fidelity-moosefs", "delta", "partition"),
     "output": ("delta", "slo", "harmless", "partition"),
     "storage": ("delta", "harmless"),
-    "cluster": ("slo",),
+    "cluster": ("slo", "delta"),
 }
 #: Number of rounds, unless the user gives one.
 ROUNDS: Final = 15
@@ -112,7 +112,7 @@ class BenchSettings:
     bandwidth_bytes_per_s: float = 0.0
     """Bandwidth of `storage`; 0: measure it."""
     cluster: bool = False
-    """Measure on a real parallel file system with several client nodes."""
+    """Measure on a real parallel file system."""
     quick: bool = False
     """Measure for a short time, without goals."""
     scenes: tuple[str, ...] = ()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -114,6 +115,32 @@ def test_new_data_goes_to_a_part_and_is_joined_at_close(redirected: Redirected) 
     assert redirected.page.counters(IoClass.WRITE).moved_bytes == 4 + 9
     assert (staged.redirected_bytes, staged.joined_bytes) == (9, 9)
     assert (staged.absorbed_bytes, staged.drained_bytes) == (0, 0)
+
+
+@pytest.mark.usefixtures("strace")
+def test_a_join_writes_no_larger_calls_than_the_program(
+    redirected: Redirected, tmp_path: Path
+) -> None:
+    """On a target that serves in the order of arrival, larger calls get more."""
+    trace = tmp_path / "trace"
+    with writing(redirected) as writer:
+        writer.do("open out", "write one")
+        redirected.move(2)
+        for size in (20_000, 20_000, 20_000, 20_000, 100_000, 20_000):
+            writer.do("write " + size * "x")
+        flags = ("-f", "-qq", "-y", "-e", "trace=pwritev", "-o", str(trace))
+        pid = writer.process.pid
+        with subprocess.Popen(["strace", *flags, "-p", str(pid)]) as tracer:
+            until(lambda: "TracerPid:\t0" not in _status(pid))
+            writer.do("close")
+            tracer.terminate()
+            tracer.wait(timeout=LIMIT_S)
+    calls = re.findall(r"pwritev\(\d+<[^>]*/out>.* = (\d+)$", trace.read_text(), re.M)
+    assert list(map(int, calls)) == [60_000, 20_000, 100_000, 20_000]
+
+
+def _status(pid: int) -> str:
+    return Path(f"/proc/{pid}/status").read_text()
 
 
 def test_the_files_of_a_process_are_spread_over_all_slots(

@@ -608,6 +608,64 @@ def test_a_drain_keeps_to_the_granted_rate(stage: Stage, job: Job) -> None:
     assert (stage.folder / "a").stat().st_size == 10 << 20
 
 
+#: Stages 4 MiB in each of four files, and closes all of them at the same time.
+_FOUR_FILES = """
+import os, threading
+files = [os.open(f"file-{number}", os.O_WRONLY | os.O_CREAT) for number in range(4)]
+for fd in files:
+    for _ in range(64):
+        os.write(fd, bytes(64 << 10))
+threads = [threading.Thread(target=os.close, args=(fd,)) for fd in files]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_threads_that_drain_together_share_a_step(stage: Stage, job: Job) -> None:
+    """All that is under way when the grant is withdrawn takes 20 ms, not 20 ms each."""
+    job.page.renew(60.0)
+    job.page.grant(0.0)
+    program = stage.start(
+        *(sys.executable, "-S", "-c", _FOUR_FILES),
+        environment=stage.environment(page=job.page.path),
+    )
+    until(lambda: job.page.counters(IoClass.WRITE).waiting_calls == 4)
+    rate, total_bytes = 20e6, 16 << 20
+    job.page.grant(rate)
+    program.communicate(timeout=LIMIT_S)
+    assert program.returncode == 0
+    # Alone, a thread would write this in one step.
+    steps = total_bytes / (0.02 * rate)
+    assert job.page.counters(IoClass.WRITE).begun_calls > 2 * steps
+
+
+def _sizes(stage: Stage) -> int:
+    return sum(path.stat().st_size for path in stage.folder.iterdir())
+
+
+def test_threads_with_hardly_any_grant_begin_one_step_together(
+    stage: Stage, job: Job
+) -> None:
+    """A job that may not drain has a thousandth of the bandwidth: 1 KB/s here."""
+    job.page.renew(60.0)
+    job.page.grant(0.0)
+    program = stage.start(
+        *(sys.executable, "-S", "-c", _FOUR_FILES),
+        environment=stage.environment(page=job.page.path),
+    )
+    until(lambda: job.page.counters(IoClass.WRITE).waiting_calls == 4)
+    # Each has charged its whole step: after the first, none is due for a minute.
+    assert job.page.charged_bytes() == 4 * (64 << 10)
+    job.page.grant(1e3)
+    until(lambda: _sizes(stage) > 0)
+    assert _sizes(stage) == 64 << 10
+    job.page.grant(math.inf)
+    program.communicate(timeout=LIMIT_S)
+    assert program.returncode == 0
+
+
 def test_without_a_drainer_close_drains(stage: Stage, job: Job) -> None:
     environment = stage.environment(page=job.page.path, durable="journal")
     stage.run(sys.executable, "-S", "-c", WRITER, environment=environment)

@@ -67,10 +67,16 @@ REFUSED = {
     "mount a b --json x": "--json cannot be used with BACKING MNT",
     "bench overhead --policies fcfs": "--policies cannot be used with overhead (use it",
     "bench overhead pacing --output x": "--output cannot be used with overhead, pacing",
-    "bench pacing --cluster": "--cluster cannot be used with pacing (use it with slo)",
-    "bench slo --quick": "--quick has no effect (use it with advice, partition or "
+    "bench pacing --cluster": "--cluster cannot be used with pacing (use it with slo",
+    "bench slo --quick": "--quick has no effect (use it with advice, partition or slo "
     "--cluster)",
-    "bench slo --scenes reader": "--scenes has no effect (use it with --cluster)",
+    "bench slo --scenes reader": "--scenes has no effect (use it with partition or slo "
+    "--cluster)",
+    "bench delta --cluster --scenes D=0": "--scenes has no effect (use it with",
+    "bench delta --cluster --storage .": "--storage cannot be used with --cluster",
+    "bench delta --cluster --policies t-cpu": "unknown strategy to be measured 't-cpu'",
+    "bench partition --scenes three": "unknown scene 'three'",
+    "reproduce p4-fig5 --cluster": "--cluster has no effect (use it with --live)",
     "bench slo --cluster --scenes x,y": "--scenes: 'x,y' is in no name of a scene (",
     "bench slo --cluster --rounds 3": "--rounds cannot be used with --cluster",
     "bench overhead --folder none": "--folder none: there is no such folder",

@@ -11,10 +11,14 @@ strategies 3a and 3b there are two mounts with half the limit each, and the driv
 With `BenchSettings.storage` the groups write to that folder instead. S is then scaled
 with the bandwidth of the folder, so that a request takes as long as on the mount. There
 is one target, and the measurements have no goals.
+
+With `BenchSettings.cluster` the groups write to a MooseFS of this machine
+(`penstock.bench.partition.delta`).
 """
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 import tempfile
@@ -113,6 +117,11 @@ class _DeltaStorage:
 
 def measure(settings: BenchSettings) -> Iterator[Measurement]:
     """Yield the factors at D = 0 and their difference from simulated ones."""
+    if settings.cluster:
+        # Imported here, because it imports drawings from this package.
+        cluster = importlib.import_module("penstock.bench.partition.delta")
+        yield from cluster.measure(settings)
+        return
     strategies = _chosen_strategies(settings)
     with temporary_folder(settings.folder) as root, ExitStack() as stack:
         storage = _prepare_storage(root, settings, stack)

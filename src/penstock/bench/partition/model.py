@@ -33,16 +33,25 @@ _BUFFER_SPEED: Final = 1000.0
 def writer_of(app: PartitionApp) -> Writer:
     """Return an application as it is simulated.
 
-    The preload library redirects its open files, and joins them later. Orders hold from
-    the next call on: a request is written in rounds of one call to every file. No
-    daemon knows when a job will write for the first time.
+    It has `FILES` open files on each of its targets. The preload library redirects
+    each of them to one other target, and joins them later. Orders hold from the next
+    call on: a request is written in rounds of one call to every file. No daemon knows
+    when a job will write for the first time.
     """
     rounds = ceil(app.size_bytes / (TARGETS * FILES * CALL_BYTES))
     write = (Step(Act.WRITE, app.size_bytes / rounds),) * rounds
     pause = Step(Act.WORK, app.delay_s)
     phase = (*write, *(pause, *write) * (app.requests - 1), Step(Act.CLOSE))
     steps = (*phase, *(Step(Act.WORK, app.work_s), *phase) * (app.phases - 1))
-    return Writer(app.name, steps, start_s=app.start_s, joins=True, foreseen=False)
+    return Writer(
+        app.name,
+        steps,
+        start_s=app.start_s,
+        processes=FILES,
+        joins=True,
+        by_file=True,
+        foreseen=False,
+    )
 
 
 @dataclass(frozen=True)

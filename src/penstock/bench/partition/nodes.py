@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: MIT
 """Run the scenes on a MooseFS cluster.
 
-``python -m penstock.bench.partition.nodes full|quick SETTING...`` runs beside the
-cluster (see `penstock.bench.moosefs`). An application is a shell script that starts the
-program of ``microbenchmark.c`` once per I/O phase and sleeps in between. It writes two
-files on each of the targets that its folder leads to (driver ``directories``; a target
-is the folder of one chunk server), in small calls. So all applications that use a
-target have equally much data under way to it, and a target that serves in the order of
-arrival gives them equal shares, as in the simulation.
+``python -m penstock.bench.partition.nodes PLAN`` runs a `PartitionPlan` (JSON) beside
+the cluster (see `penstock.bench.moosefs`). An application is a shell script that starts
+the program of ``microbenchmark.c`` once per I/O phase and sleeps in between. It writes
+two files on each of the targets that its folder leads to (driver ``directories``; a
+target is the folder of one chunk server), in small calls. So all applications that use
+a target have equally much data under way to it, and a target that serves in the order
+of arrival gives them equal shares, as in the simulation.
 
 First, the bandwidth of an application alone on 1, 2, ... targets is measured, and the
-time in I/O of every application alone. Each also runs alone under a daemon: so the
-history knows volumes and work when placements need them. Standard output has one line
-(JSON) per measurement.
+time in I/O of every application alone. For the strategy ``auto``, each also runs alone
+under a daemon, whose history then knows its requests and pauses. Volumes and work are
+announced: an allocation may depend on a difference of some milliseconds. Standard
+output has one line (JSON) per measurement.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from penstock.bench.moosefs import (
     FOLDER,
     client_mount,
@@ -41,8 +44,8 @@ from penstock.bench.partition.scenes import (
     PLACEMENTS,
     TARGETS,
     PartitionApp,
+    PartitionPlan,
     PhaseSpan,
-    scenes,
     total_s,
 )
 from penstock.bench.testbed import (
@@ -66,28 +69,29 @@ _NAMES: Final = tuple(label_of(number) for number in range(1, TARGETS + 1))
 #: Time from the start of the processes to the first phase (s).
 _START_S: Final = 3.0
 _POLL_S: Final = 0.02
+#: The targets of an application are counted this long before its first phase (s).
+_COUNT_S: Final = 0.04
 #: With fixed targets, the daemon lets every job draw a little more than the storage
 #: has: the targets limit it, which the daemon does not share one by one.
 _HEADROOM: Final = 1.05
 #: Settings under which jobs may have other targets than others.
 _FIXED: Final = ("3a", "3b", *PLACEMENTS)
-_PROBE: Final = PartitionApp("probe", 1, 8_000_000, 0.0, 0.0, 0.0, phases=1)
 
 
 def main(words: Sequence[str]) -> None:
     """Run all scenes under every setting; print what was measured."""
-    quick, settings = words[0] == "quick", words[1:]
-    planned = scenes(quick=quick)
+    plan = msgspec.json.decode(words[0], type=PartitionPlan)
     prioritise_processes()
     Staging(_JOURNALS, always=False).prepare()
     with high_priority():
-        profile = _profile(quick=quick)
+        profile = _profile(plan.probe_bytes)
         _print(profile=profile)
-        apps = {app.name: app for scene in planned.values() for app in scene}
-        alone = _alone(list(apps.values()), profile)
+        apps = {app.name: app for scene in plan.scenes.values() for app in scene}
+        remember = "auto" in plan.settings
+        alone = _alone(list(apps.values()), profile, remember=remember)
         _print(alone=alone)
-        for scene, members in planned.items():
-            for setting in settings:
+        for scene, members in plan.scenes.items():
+            for setting in plan.settings:
                 phases_s = _run_scene(members, setting, profile)
                 _print(scene=scene, setting=setting, phases_s=phases_s)
 
@@ -100,9 +104,9 @@ def _print(**fields: object) -> None:
 # --- Measurements ---------------------------------------------------------------------
 
 
-def _profile(*, quick: bool) -> list[float]:
+def _profile(probe_bytes: int) -> list[float]:
     """Return what a program draws alone on 1, 2, ... targets (bytes/s)."""
-    probe = replace(_PROBE, size_bytes=_PROBE.size_bytes // (4 if quick else 1))
+    probe = PartitionApp("probe", 1, probe_bytes, 0.0, 0.0, 0.0, phases=1)
     rates = []
     for count in range(1, TARGETS + 1):
         _prepare([probe])
@@ -112,16 +116,20 @@ def _profile(*, quick: bool) -> list[float]:
     return rates
 
 
-def _alone(apps: Sequence[PartitionApp], profile: Sequence[float]) -> dict[str, float]:
+def _alone(
+    apps: Sequence[PartitionApp], profile: Sequence[float], *, remember: bool
+) -> dict[str, float]:
     """Return the time in I/O of every application alone (s), all targets used.
 
-    It is measured without a daemon. Before, each runs once under one that remembers it.
+    It is measured without a daemon. With `remember`, each runs before under one that
+    remembers it.
     """
     io_s: dict[str, float] = {}
     for app in apps:
         only = replace(app, start_s=0.0)
-        with _controlled([only], "none", profile) as starters:
-            _run([only], starters)
+        if remember:
+            with _controlled([only], "none", profile) as starters:
+                _run([only], starters)
         io_s[app.name] = total_s(_run_scene([only], "none", profile)[app.name])
     return io_s
 
@@ -162,8 +170,11 @@ def script_of(app: PartitionApp, start_ns: int, program: Path, folder: Path) -> 
     """Return the shell script of an application, which writes below `folder`.
 
     Slots k of the folder lead to n targets, k modulo n: the files are in slots 0 to
-    n - 1.
+    n - 1. The targets are counted shortly before a phase begins, because a strategy may
+    change them until then. The first phase begins at `start_ns` (monotonic clock).
     """
+    early_ns = start_ns - round(_COUNT_S * 1e9)
+    wall_ns = time.time_ns() - time.monotonic_ns() + early_ns
     pause_ns = round(app.delay_s * 1e9)
     facts = f"{app.requests} {app.size_bytes} {CALL_BYTES} {pause_ns}"
     lines = [
@@ -178,6 +189,10 @@ def script_of(app: PartitionApp, start_ns: int, program: Path, folder: Path) -> 
         "    done",
         f'    {program} "$1" {facts} "$parts" $paths',
         "}",
+        f"left=$(({wall_ns} - $(date +%s%N)))",
+        'if [ "$left" -gt 0 ]; then',
+        '    sleep "$((left / 1000000000)).$(printf %09d $((left % 1000000000)))"',
+        "fi",
         f"write {start_ns} 0",
     ]
     for phase in range(1, app.phases):
@@ -214,7 +229,10 @@ def _controlled(
 def _starter(folder: Path, app: PartitionApp) -> tuple[str, ...]:
     """Return a command that starts a program in the job of an application."""
     run = (sys.executable, "-m", "penstock", "run", f"--folder={folder}")
-    return *run, f"--job={app.name}", f"--hint-volume={app.volume_bytes} B", "--"
+    hints = [f"--hint-volume={app.volume_bytes} B"]
+    if app.work_s > 0:
+        hints.append(f"--hint-work={app.work_s} s")
+    return *run, f"--job={app.name}", *hints, "--"
 
 
 def _settings(setting: str, profile: Sequence[float], count: int) -> dict[str, object]:

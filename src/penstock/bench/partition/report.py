@@ -15,12 +15,14 @@ import msgspec
 from matplotlib.figure import Figure
 
 from penstock.bench import BenchSettings, Measurement
-from penstock.bench.moosefs import ClusterSpec, check_requirements, run_module
+from penstock.bench.moosefs import check_requirements, run_module
 from penstock.bench.partition.model import simulate_scene
 from penstock.bench.partition.scenes import (
+    CLUSTER,
     PLACEMENTS,
     STRATEGIES,
-    TARGETS,
+    PartitionApp,
+    PartitionPlan,
     PhaseSpan,
     scenes,
     total_s,
@@ -28,12 +30,8 @@ from penstock.bench.partition.scenes import (
 from penstock.errors import UnknownNameError
 from penstock.native.files import program_path, shim_path
 
-__all__ = ["SettingResult", "comparisons", "measure"]
+__all__ = ["SettingResult", "comparisons", "measure", "run_plan"]
 
-#: Rate of the link of every chunk server, all headers included (bytes/s).
-_LINK: Final = 5e6
-#: A write is answered when a chunk server has it: no write-back.
-_MOUNT_OPTIONS: Final = "sync,mfswritecachesize=16"
 _MODULE: Final = "penstock.bench.partition.nodes"
 #: Largest accepted relative difference of a slowdown, live and simulated.
 _ERROR: Final = 0.10
@@ -68,15 +66,14 @@ class SettingResult:
 def measure(settings: BenchSettings) -> Iterator[Measurement]:
     """Yield slowdowns under every setting, and how settings compare."""
     chosen = _chosen(settings.policies)
-    check_requirements()
-    shim_path(), program_path("microbenchmark")  # fail before anything starts
-    planned = scenes(quick=settings.quick)
-    words = ["quick" if settings.quick else "full", *chosen]
-    spec = ClusterSpec(TARGETS, 1, _LINK, mount_options=_MOUNT_OPTIONS)
+    planned = _planned(settings)
+    plan = PartitionPlan(planned, tuple(chosen))
+    if settings.quick:
+        plan = replace(plan, probe_bytes=plan.probe_bytes // 4)
     results: list[SettingResult] = []
     profile: list[float] = []
     alone: dict[str, float] = {}
-    for line in run_module(spec, _MODULE, words):
+    for line in run_plan(plan):
         if "profile" in line:
             profile = line["profile"]
             for count, rate in enumerate(profile, 1):
@@ -110,6 +107,23 @@ def measure(settings: BenchSettings) -> Iterator[Measurement]:
             "provenance": settings.provenance,
         }
         _save(settings.output, results, facts)
+
+
+def run_plan(plan: PartitionPlan) -> Iterator[dict[str, Any]]:
+    """Start a cluster and run a plan beside it; yield the lines of `nodes`."""
+    check_requirements()
+    shim_path(), program_path("microbenchmark")  # fail before anything starts
+    yield from run_module(CLUSTER, _MODULE, [msgspec.json.encode(plan).decode()])
+
+
+def _planned(settings: BenchSettings) -> dict[str, tuple[PartitionApp, ...]]:
+    """Return the scenes to run: those whose names contain a text that was given."""
+    known = scenes(quick=settings.quick)
+    wanted = settings.scenes or tuple(known)
+    for text in wanted:
+        if not any(text in name for name in known):
+            raise UnknownNameError("scene", text, known)
+    return {n: a for n, a in known.items() if any(text in n for text in wanted)}
 
 
 def _chosen(names: Sequence[str]) -> list[str]:

@@ -18,13 +18,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from penstock.bench.moosefs import ClusterSpec
+
 __all__ = [
     "CALL_BYTES",
+    "CLUSTER",
     "FILES",
     "PLACEMENTS",
     "STRATEGIES",
     "TARGETS",
     "PartitionApp",
+    "PartitionPlan",
     "PhaseSpan",
     "scenes",
     "total_s",
@@ -39,6 +43,9 @@ FILES: Final = 2
 #: Size of a write call. What waits for a target takes less than 0.2 s: TCP sends data
 #: again, in vain, if they are not acknowledged for longer than it was used to.
 CALL_BYTES: Final = 1 << 16
+#: The chunk servers have links of 5 MB/s, all headers included. A write is answered
+#: when a chunk server has it: no write-back.
+CLUSTER: Final = ClusterSpec(TARGETS, 1, 5e6, mount_options="sync,mfswritecachesize=16")
 STRATEGIES: Final = ("none", "1a", "1b", "2a", "2b", "3a", "3b", "auto")
 #: Allocations and placements of target allocation. All targets for every application:
 #: the strategy none.
@@ -72,6 +79,16 @@ class PartitionApp:
     def volume_bytes(self) -> int:
         """Bytes of a phase."""
         return self.requests * self.size_bytes
+
+
+@dataclass(frozen=True)
+class PartitionPlan:
+    """What to run beside a cluster: every scene under every setting."""
+
+    scenes: dict[str, tuple[PartitionApp, ...]]
+    settings: tuple[str, ...]
+    probe_bytes: int = 8_000_000
+    """What is written to measure the bandwidth on a number of targets."""
 
 
 _MICRO: Final = PartitionApp("micro", 8, 4_000_000, 0.3, start_s=0.0, work_s=3.0)

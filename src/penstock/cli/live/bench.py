@@ -129,7 +129,7 @@ def _add_selection_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         action="store_true",
-        help="slo: on a real MooseFS with three client nodes (needs root)",
+        help="slo, delta: on a real MooseFS of this machine (needs root)",
     )
     parser.add_argument(
         "--quick",
@@ -142,8 +142,8 @@ def _add_selection_options(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         default=[],
         metavar="TEXT",
-        help="slo --cluster: only the scenes whose names contain one of these texts, "
-        'e.g. reader "3 : 1"',
+        help="partition, slo --cluster: only the scenes whose names contain one of "
+        'these texts, e.g. four, reader "3 : 1"',
     )
 
 
@@ -204,12 +204,16 @@ def _check_effects(arguments: argparse.Namespace) -> None:
             remedy = f"use it with {' or '.join(users)}"
             exclude(arguments, (option,), names, remedy)
     short = {"advice", "partition"} & set(arguments.names)
-    if arguments.quick and not (arguments.cluster or short):
-        remedy = "use it with advice, partition or --cluster"
+    is_slo = arguments.cluster and "slo" in arguments.names
+    if arguments.quick and not (is_slo or short):
+        remedy = "use it with advice, partition or slo --cluster"
         raise InputError("--quick has no effect", remedy=remedy)
-    if arguments.scenes and not arguments.cluster:
-        raise InputError("--scenes has no effect", remedy="use it with --cluster")
-    if arguments.cluster and arguments.names == ["slo"]:
+    if arguments.scenes and not _has_scenes(arguments):
+        remedy = "use it with partition or slo --cluster"
+        raise InputError("--scenes has no effect", remedy=remedy)
+    if arguments.cluster:
+        exclude(arguments, ("storage",), "--cluster", "leave one out")
+    if arguments.cluster and set(arguments.names) <= {"slo", "delta"}:
         exclude(arguments, ("rounds",), "--cluster", "leave it out")
     for option in ("folder", "storage"):
         folder = getattr(arguments, option)
@@ -219,6 +223,12 @@ def _check_effects(arguments: argparse.Namespace) -> None:
                 where=f"--{option} {folder}",
                 remedy="create it first",
             )
+
+
+def _has_scenes(arguments: argparse.Namespace) -> bool:
+    """Return True if a benchmark that is run consists of scenes."""
+    is_cluster = arguments.cluster and "slo" in arguments.names
+    return is_cluster or "partition" in arguments.names
 
 
 def _bandwidth(arguments: argparse.Namespace) -> float:

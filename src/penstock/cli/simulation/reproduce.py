@@ -63,6 +63,11 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
         help="also measure these figures on limited mounts of this machine: "
         f"{', '.join(_LIVE)}",
     )
+    parser.add_argument(
+        "--cluster",
+        action="store_true",
+        help="with --live: on a real MooseFS of this machine (needs root)",
+    )
     add_executor_options(parser)
 
 
@@ -82,6 +87,8 @@ def main(arguments: argparse.Namespace) -> int:
     for name in names:
         get_figure(name)  # reports an unknown name before anything is made
     live = [name for name in names if name in _LIVE] if arguments.live else []
+    if arguments.cluster and not arguments.live:
+        raise InputError("--cluster has no effect", remedy="use it with --live")
     if arguments.live and not live:
         raise InputError(
             "none of these figures can be measured",
@@ -106,7 +113,7 @@ def main(arguments: argparse.Namespace) -> int:
     pages = ", ".join(str(folder / name) for name in ("index.html", "what-holds.html"))
     sys.stdout.write(f"\npages: {pages}\n")
     if live:
-        _measure(live, folder / "live")
+        _measure(live, folder / "live", cluster=arguments.cluster)
     return 0
 
 
@@ -118,7 +125,7 @@ def _names(named: Sequence[str], known: Iterable[str]) -> list[str]:
     return [name for name in names if name != "all"]
 
 
-def _measure(names: Sequence[str], folder: Path) -> None:
+def _measure(names: Sequence[str], folder: Path, *, cluster: bool) -> None:
     """Measure the delta-graphs of these figures, as ``penstock bench delta`` does."""
     from penstock.bench import BenchSettings
     from penstock.bench.accuracy.delta import measure
@@ -126,8 +133,13 @@ def _measure(names: Sequence[str], folder: Path) -> None:
     from penstock.experiments.output.provenance import provenance
 
     strategies = tuple(_LIVE[name] for name in names)
-    setting = BenchSettings(1, FOLDER, strategies, folder, provenance=provenance())
-    sys.stdout.write("\non limited mounts of this machine:\n")
+    facts = provenance()
+    setting = BenchSettings(
+        1, FOLDER, strategies, folder, cluster=cluster, provenance=facts
+    )
+    place = "a MooseFS" if cluster else "limited mounts"
+    sys.stdout.write(f"\non {place} of this machine:\n")
+    sys.stdout.flush()
     for figure in measure(setting):
         print_measurement(figure)
     sys.stdout.write(f"drawing: {folder / 'delta.svg'}\n")

@@ -241,8 +241,8 @@ static SLOW bool wait_for_start(struct paced_call *call)
     return false;
 }
 
-bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
-                      bool may_stage)
+static bool begin_reserved(struct paced_call *call, enum io_class class, size_t size,
+                           bool may_stage, bool whole)
 {
     call->uncertain = call->unknown = false;
     call->judged = is_judged(call, class);
@@ -250,12 +250,23 @@ bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
         return true;
     if (!start(call, class, may_stage))
         return true;
-    call->reserved_bytes =
-        slice_of(call, size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES);
+    size = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
+    call->reserved_bytes = whole ? size : slice_of(call, size);
     call->start_tag = charge(call, call->reserved_bytes);
     if (RARELY(call->rate == 0 || is_due_later(call, call->start_tag)))
         return wait_for_start(call);
     return true;
+}
+
+bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
+                      bool may_stage)
+{
+    return begin_reserved(call, class, size, may_stage, false);
+}
+
+void pace_begin_step(struct paced_call *call, enum io_class class, size_t size)
+{
+    begin_reserved(call, class, size, false, true);
 }
 
 bool pace_begin(struct paced_call *call, enum io_class class, size_t size,
@@ -485,7 +496,7 @@ uint32_t pace_partition(void)
     return partition != 0 && has_lease() ? partition : 0;
 }
 
-uint64_t pace_drain_step_bytes(void)
+uint64_t pace_drain_step_bytes(uint32_t threads)
 {
     const uint64_t STEP_NS = 20000000, LEAST_BYTES = 64 << 10;
     struct grant grant;
@@ -493,7 +504,7 @@ uint64_t pace_drain_step_bytes(void)
     if (LOAD(attached_page->mode) != MODE_CONTROL || bucket == NULL ||
         !read_grant(bucket, pace_now_ns(), &grant))
         return UINT64_MAX;
-    uint64_t bytes = bytes_in(grant.rate, STEP_NS);
+    uint64_t bytes = bytes_in(grant.rate, STEP_NS) / (threads > 0 ? threads : 1);
     return bytes > LEAST_BYTES ? bytes : LEAST_BYTES;
 }
 

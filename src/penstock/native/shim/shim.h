@@ -278,6 +278,10 @@ struct paced_call {
  * not begun. */
 bool pace_begin_sized(struct paced_call *, enum io_class, size_t size, bool may_stage);
 
+/* Begin a step of a drain, of which all bytes are charged first. So threads whose grant
+ * is close to nothing do not begin one step each. */
+void pace_begin_step(struct paced_call *, enum io_class, size_t size);
+
 /* Begin a call that is charged afterwards; same result. `size` is the most that it
  * moves, or 0 if that is not known. */
 bool pace_begin(struct paced_call *, enum io_class, size_t size, bool may_stage);
@@ -318,9 +322,9 @@ bool pace_wants_staging(void);
 /* Return the number of the partition in the page; 0: none, or the lease is over. */
 uint32_t pace_partition(void);
 
-/* Return how many bytes one step of a drain may write: few enough that the drain stops
- * soon after its grant is withdrawn. */
-uint64_t pace_drain_step_bytes(void);
+/* Return how many bytes one step of a drain may write if so many threads drain: few
+ * enough that all of them stop soon after the grant of the job is withdrawn. */
+uint64_t pace_drain_step_bytes(uint32_t threads);
 
 /* Return true if a drainer process works for this page. */
 bool pace_drainer_is_alive(void);

@@ -7,6 +7,34 @@
 
 #include "stage_slots.h"
 
+/* Threads of this process that drain now. They share the grant of the job. */
+static _Atomic uint32_t threads;
+
+void drain_begin(void)
+{
+    atomic_fetch_add(&threads, 1);
+}
+
+void drain_end(void)
+{
+    atomic_fetch_sub(&threads, 1);
+}
+
+void drain_begin_in_child(void)
+{
+    atomic_store(&threads, 0);
+}
+
+uint64_t drain_step_bytes(const struct journal *journal)
+{
+    /* No grant limits a job on single storage targets, where the larger calls get more
+     * of the bandwidth: a join must not displace the writes of other jobs. A record
+     * that is larger is one call, as it was one call of the program. */
+    const uint64_t JOIN_BYTES = 64 << 10;
+    return journal_has_part(journal) ? JOIN_BYTES
+                                     : pace_drain_step_bytes(LOAD(threads));
+}
+
 /* Return the bytes of the next step; 0 if all up to `target` is drained. */
 uint64_t drain_next_bytes(struct slot_ref ref, uint64_t *target)
 {
@@ -18,7 +46,7 @@ uint64_t drain_next_bytes(struct slot_ref ref, uint64_t *target)
         *target = atomic_load(&header->appended);
     uint64_t next = 0;
     if (atomic_load(&header->drained) < *target)
-        next = journal_next(&ref.slot->journal, pace_drain_step_bytes());
+        next = journal_next(&ref.slot->journal, drain_step_bytes(&ref.slot->journal));
     slot_unlock(&guard, ref);
     return next;
 }
@@ -44,7 +72,7 @@ static int64_t step(struct slot_ref ref, uint64_t most)
 int64_t drain_paced_step(struct slot_ref ref, uint64_t next)
 {
     struct paced_call call = {.class = NULL, .fd = -1};
-    pace_begin_sized(&call, CLASS_WRITE, next, false);
+    pace_begin_step(&call, CLASS_WRITE, next);
     bool joins = LOAD(ref.slot->partition) != 0;
     int64_t moved = step(ref, next);
     if (joins) {
@@ -136,7 +164,9 @@ static int drain_own(struct slot_ref ref)
 
 int drain_slot(struct slot_ref ref)
 {
+    drain_begin();
     int answer = drain_own(ref);
+    drain_end();
     return answer == -EBADF ? drain_named(ref) : answer;
 }
 

@@ -90,9 +90,10 @@ static int drain_steps(struct journal *journal, int file, enum io_class class,
                        unsigned steps, struct lock_wait *wait)
 {
     uint64_t next;
-    while (steps-- > 0 && (next = journal_next(journal, pace_drain_step_bytes())) > 0) {
+    while (steps-- > 0 &&
+           (next = journal_next(journal, drain_step_bytes(journal))) > 0) {
         struct paced_call call = {.class = NULL, .fd = -1};
-        pace_begin_sized(&call, class, next, false);
+        pace_begin_step(&call, class, next);
         int64_t moved = locked_step(journal, file, next);
         bool joins = journal_has_part(journal);
         /* Data in a part were counted as written, not as staged. */
@@ -117,7 +118,9 @@ static int drain_foreign(struct journal *journal, int file, enum io_class class,
 {
     if (file < 0)
         return file;
+    drain_begin();
     int answer = drain_steps(journal, file, class, steps, wait);
+    drain_end();
     raw_call(SYS_close, file, 0, 0, 0, 0, 0);
     return answer;
 }

@@ -190,6 +190,7 @@ static void reset(struct slot *slot)
 /* After a fork that the library did not see: drop everything of the parent. */
 void slot_reset_in_child(void)
 {
+    drain_begin_in_child();
     for (int i = 0; i < SLOT_COUNT; i++) {
         if (LOAD(slots[i].generation) % 2 == 1) {
             close_own_journal(&slots[i].journal);

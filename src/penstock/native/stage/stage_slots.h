@@ -136,6 +136,14 @@ void part_forbid(int fd);
  * is set to the present end of the journal. */
 uint64_t drain_next_bytes(struct slot_ref, uint64_t *target);
 
+/* A thread begins or ends to drain; after a fork, the child has no such thread. */
+void drain_begin(void);
+void drain_end(void);
+void drain_begin_in_child(void);
+
+/* Return the most bytes of one step. */
+uint64_t drain_step_bytes(const struct journal *);
+
 /* Drain one step at the granted rate; -EAGAIN: another process drains. */
 int64_t drain_paced_step(struct slot_ref, uint64_t next);
 

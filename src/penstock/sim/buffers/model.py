@@ -208,6 +208,11 @@ class Writer:
     """For a writer that redirects. True: what it has written to other targets than
     those of its open files is written once more, to these, when it closes or syncs
     them, or when the targets change again (as the preload library does)."""
+    by_file: bool = False
+    """For a writer that redirects. True: it has one open file for every process on each
+    of the targets on which it opens them, and redirects a file as a whole. So n files
+    use n other targets at most, and evenly only if n is a multiple of their number.
+    False: what it redirects is striped over all targets."""
     opened_s: float | None = None
     """When it opens its files (s), if before the first write. For partitions: a writer
     that does not redirect keeps the targets of this moment."""
@@ -287,7 +292,7 @@ class Writer:
     @property
     def keeps_targets(self) -> bool:
         """True if it matters on which targets it has opened its files."""
-        return self.joins or not self.redirects
+        return self.joins or self.by_file or not self.redirects
 
     @property
     def largest(self) -> float:

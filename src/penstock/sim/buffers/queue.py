@@ -34,8 +34,8 @@ class Operation:
     """Bytes of all processes of the group."""
     unit: float = 1.0
     """Bytes in one unit of service."""
-    width: int = 1
-    """Number of targets over which it is striped."""
+    width: float = 1.0
+    """Number of targets over which it is striped; sum of `Part.weight` over them."""
     staged: bool = False
     """True if it goes to the buffer."""
     parts: list[Part] = field(default_factory=list)
@@ -45,21 +45,21 @@ class Operation:
 
     def remaining(self, now: float) -> float:
         """Return what is left (bytes)."""
-        left = sum(part.targets * part.remaining(now) for part in self.parts)
+        left = sum(p.targets * p.weight * p.remaining(now) for p in self.parts)
         return self.group.processes * self.unit * left
 
     def rate(self) -> float:
         """Return the present rate (bytes/s)."""
         if self.is_stopped:
             return 0.0
-        rates = sum(part.targets * part.queue.rate for part in self.parts)
+        rates = sum(p.targets * p.weight * p.queue.rate for p in self.parts)
         return self.group.processes * self.unit * rates
 
     def share(self) -> float:
         """Return the mean over its targets of the rate over the demanded one."""
         if self.is_stopped:
             return 0.0
-        shares = sum(part.targets * part.queue.share for part in self.parts)
+        shares = sum(p.targets * p.weight * p.queue.share for p in self.parts)
         return shares / self.width
 
 
@@ -73,6 +73,8 @@ class Part:
     """Number of targets of the region."""
     need: float
     """Units that one process needs on one target from the moment it enters."""
+    weight: float = 1.0
+    """Requests of every process that wait for each of these targets."""
     finish: float = inf
     """Value of the queue's `served` at which it is done."""
 
@@ -152,7 +154,7 @@ class TargetQueue:
 
     def _count(self, part: Part, sign: float) -> None:
         operation = part.operation
-        processes = sign * operation.group.processes
+        processes = sign * operation.group.processes * part.weight
         self.weight += processes
         self.weighted_share += processes * part.targets / operation.width
 
@@ -191,12 +193,15 @@ class TargetQueue:
 
     def remaining(self, now: float) -> float:
         """Return what all its processes still need on one target (units)."""
-        return sum(p.operation.group.processes * p.remaining(now) for p in self.parts())
+        return sum(
+            p.operation.group.processes * p.weight * p.remaining(now)
+            for p in self.parts()
+        )
 
     def volume(self) -> float:
         """Return the size of the waiting requests on one target (units)."""
-        operations = [part.operation for part in self.parts()]
-        return sum(o.volume / o.width / o.unit for o in operations)
+        pairs = [(part.operation, part.weight) for part in self.parts()]
+        return sum(o.volume * weight / o.width / o.unit for o, weight in pairs)
 
     def posted(self) -> float:
         """Return when the oldest waiting request was posted (s)."""

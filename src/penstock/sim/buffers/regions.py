@@ -61,6 +61,15 @@ class Region:
         return self.queues[entry]
 
 
+def _dealt(
+    targets: tuple[int, ...], files: int, processes: float
+) -> dict[float, tuple[int, ...]]:
+    """Deal out files to targets; return the targets by files for each process."""
+    each, more = divmod(files, len(targets))
+    dealt = {(each + 1) / processes: targets[:more], each / processes: targets[more:]}
+    return {weight: some for weight, some in dealt.items() if weight > 0 and some}
+
+
 class Regions:
     """All storage targets, by region."""
 
@@ -113,11 +122,18 @@ class Regions:
     # --- Operations -------------------------------------------------------------------
 
     def start(
-        self, operation: Operation, targets: tuple[int, ...], entry: int, gain: float
+        self,
+        operation: Operation,
+        targets: tuple[int, ...],
+        entry: int,
+        gain: float,
+        files: int = 0,
     ) -> Operation:
-        """Begin an operation in equal parts over `targets`, and return it.
+        """Begin an operation over `targets`, and return it.
 
-        Raises `RegionSplitError` if the targets are a part of a region.
+        It has equal parts on all targets; with `files`, equal parts in that many files,
+        which are dealt out to the targets. Raises `RegionSplitError` if targets with
+        equal parts are a part of a region.
         """
         writer, width = operation.group.application.writer, len(targets)
         by_time = bool(self._storage.profile)
@@ -125,16 +141,22 @@ class Regions:
         unit = alone / width if by_time else 1.0
         cap = alone / width / unit
         own = writer.limit_bytes_per_s / width / unit / writer.processes
-        operation.unit, operation.width = unit * gain, width
-        need = operation.volume / width / operation.unit / operation.group.processes
-        for region in self._regions_of(targets):
-            queue = region.queue(entry)
-            queue.cap = cap
-            queue.request_cap = cap if by_time else min(cap, own)
-            part = Part(operation, queue, len(region.targets), need)
-            operation.parts.append(part)
-            queue.add(part, operation.posted)
-            self._undecided[region] = None
+        dealt = {1.0: targets}
+        if files:
+            dealt = _dealt(targets, files, operation.group.processes)
+        operation.unit = unit * gain
+        operation.width = sum(weight * len(some) for weight, some in dealt.items())
+        need = operation.volume / operation.width / operation.unit
+        need /= operation.group.processes
+        for weight, some in dealt.items():
+            for region in self._regions_of(some):
+                queue = region.queue(entry)
+                queue.cap = cap
+                queue.request_cap = cap if by_time else min(cap, own)
+                part = Part(operation, queue, len(region.targets), need, weight)
+                operation.parts.append(part)
+                queue.add(part, operation.posted)
+                self._undecided[region] = None
         return operation
 
     def _regions_of(self, targets: tuple[int, ...]) -> list[Region]:
@@ -169,7 +191,7 @@ class Regions:
         done = []
         for part in parts:
             operation = part.operation
-            region.carried += operation.volume / operation.width
+            region.carried += operation.volume * part.weight / operation.width
             operation.parts.remove(part)
             if not operation.parts:
                 done.append(operation.group)

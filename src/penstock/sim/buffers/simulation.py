@@ -18,8 +18,8 @@ the engine, times that differ by rounding errors only are one instant
 3. requests that wait begin; where a request goes is decided when it begins. A process
    with staged data stages further requests until its buffer is empty: data reach the
    storage in the order in which they were written. A writer that does not redirect
-   keeps the targets that it had when it opened its files; one that joins writes to
-   them what it has redirected, before other targets are used and before it closes;
+   keeps the targets that it had when it opened its files; one that joins drains to
+   them, and writes to them what it has redirected, before others are used or it closes;
 4. a drain begins for every group whose application has its turn: all that it has staged
    now, as one operation. Drains of applications whose turn is over stop where they are;
 5. every target on which a request began, ended, stopped or went on is shared again
@@ -195,12 +195,10 @@ class _Simulation:
 
     def _next_instant(self) -> float:
         """Return when something happens next (s)."""
-        instant = min(self._wake, self._staging.completion)
-        instant = min(instant, self._regions.next_instant())
+        ends = self._staging.completion, self._regions.next_instant()
+        instant = min(self._wake, *ends, *map(self._when_room, self._pending))
         if self._timers:
             instant = min(instant, self._timers[0][0])
-        for group in self._pending:
-            instant = min(instant, self._when_room(group))
         if instant == inf:
             waiting = [
                 app.writer.name
@@ -486,9 +484,12 @@ class _Simulation:
         entry = group.application.number + (len(self._apps) if drains else 0)
         gain = self._setup.gain if drains else 1.0
         targets = self._targets_of(group, order)
-        if not drains:
-            group.write_targets = targets
-        return self._regions.start(operation, targets, entry, gain)
+        if drains:
+            targets = group.targets if group.application.writer.joins else targets
+            return self._regions.start(operation, targets, entry, gain)
+        group.write_targets = targets
+        files = group.redirected_files
+        return self._regions.start(operation, targets, entry, gain, files)
 
     def _take_turn(self, app: WriterState, order: StagingOrder) -> None:
         """Begin, continue or stop the drains of an application; record its turns."""
@@ -516,6 +517,7 @@ class _Simulation:
     def _begin_staging(self, group: ProcessGroup, volume: float) -> None:
         """Write a request into the buffer of the group, or into the shared one."""
         assert self._buffer is not None  # noqa: S101 - `_begin_write` refuses that
+        self._targets_of(group, self._orders[group.application.number])
         group.write = Operation(group, self._now, volume, staged=True)
         if not self._buffer.shared:
             speed = group.nodes * self._buffer.speed_bytes_per_s
@@ -544,8 +546,7 @@ class _Simulation:
         return nodes * self._buffer.capacity_bytes - used
 
     def _fits(self, group: ProcessGroup) -> bool:
-        room = self._room(group)
-        return group.pending_bytes <= room + _ROUNDING * group.pending_bytes
+        return group.pending_bytes * (1.0 - _ROUNDING) <= self._room(group)
 
     def _when_room(self, group: ProcessGroup) -> float:
         """Return when there will be room for the request of a group (s)."""
@@ -553,9 +554,8 @@ class _Simulation:
         if not lacking > 0:
             return inf
         freed = sum(g.drain.rate() for g in self._sharers(group) if g.drain)
-        if not freed > 0:
-            return inf
-        return max(self._now + lacking / freed, nextafter(self._now, inf))
+        wait_s = lacking / freed if freed > 0 else inf
+        return max(self._now + wait_s, nextafter(self._now, inf))
 
     # --- 5: the bandwidth -------------------------------------------------------------
 

@@ -125,6 +125,14 @@ class ProcessGroup:
         """True if its buffer is not empty."""
         return self.undrained_bytes > 0 or self.drain is not None
 
+    @property
+    def redirected_files(self) -> int:
+        """Its open files, if `write_targets` are not theirs; 0: data is striped."""
+        is_whole = self.application.writer.by_file
+        if not is_whole or self.write_targets == self.targets:
+            return 0
+        return round(self.processes) * len(self.targets)
+
     def note_apart(self, volume: float) -> None:
         """Note a request that is done: perhaps its data must be joined later."""
         if self.application.writer.joins and self.write_targets != self.targets:

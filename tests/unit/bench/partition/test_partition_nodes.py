@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -37,3 +38,24 @@ def test_a_script_writes_two_files_on_each_target_in_every_phase(
         }
         places = [path.parent.readlink().name for path in paths]
         assert sorted(places) == sorted(2 * [f"target{k}" for k in range(targets)])
+
+
+def test_targets_are_counted_when_the_first_phase_begins(tmp_path: Path) -> None:
+    """A strategy may change them while the script waits."""
+    folder = tmp_path / "a"
+    folder.mkdir()
+    for slot in range(4):
+        (folder / str(slot)).symlink_to(tmp_path / f"target{slot}")
+    app = PartitionApp("a", 1, 7000, 0.0, start_s=0.0, work_s=0.0, phases=1)
+    script = tmp_path / "a.sh"
+    start_ns = time.monotonic_ns() + 2_000_000_000
+    script.write_text(script_of(app, start_ns, Path("/bin/echo"), folder))
+    with subprocess.Popen(
+        ["/bin/sh", str(script)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        for slot in range(4):
+            (folder / str(slot)).unlink()
+            (folder / str(slot)).symlink_to(tmp_path / "target0")
+        output, _ = process.communicate(timeout=30)
+    assert time.monotonic_ns() > start_ns - 100_000_000
+    assert output.split()[5] == "2"

@@ -13,6 +13,7 @@ import pytest
 from penstock.bench import BenchSettings, Measurement, moosefs
 from penstock.bench.partition import measure, report
 from penstock.bench.partition.report import SettingResult, comparisons
+from penstock.bench.partition.scenes import PartitionPlan
 from penstock.errors import InputError, UnknownNameError
 
 
@@ -97,3 +98,20 @@ def test_what_is_missing_is_said_first(
     monkeypatch.setattr(moosefs, "_TOOLS", ("mfsnothing",))
     with pytest.raises(InputError, match="not installed: mfsnothing"):
         next(measure(BenchSettings(1, tmp_path)))
+
+
+def test_only_the_scenes_that_are_named_are_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    plans: list[PartitionPlan] = []
+
+    def lines(plan: PartitionPlan) -> Iterator[dict[str, object]]:
+        plans.append(plan)
+        return iter(())
+
+    monkeypatch.setattr(report, "run_plan", lines)
+    list(measure(BenchSettings(1, tmp_path, ("2a",), scenes=("fo",))))
+    assert list(plans[0].scenes) == ["four"]
+    assert plans[0].settings == ("none", "2a")
+    with pytest.raises(UnknownNameError, match="scene"):
+        list(measure(BenchSettings(1, tmp_path, scenes=("three",))))

@@ -407,6 +407,65 @@ def test_a_join_comes_before_other_targets_are_used() -> None:
     assert ends(run) == pytest.approx([4.0])
 
 
+@pytest.mark.parametrize(
+    ("opened", "later", "carried"),
+    [
+        # Two files on one target, later on two of four.
+        ((0,), (0, 1, 2, 3), (6.0, 2.0, 0.0, 0.0)),
+        # Four files on two targets, later two, one and one on three.
+        ((0, 1), (1, 2, 3), (2.0, 4.0, 1.0, 1.0)),
+    ],
+)
+def test_files_are_redirected_as_a_whole(
+    opened: tuple[int, ...], later: tuple[int, ...], carried: tuple[float, ...]
+) -> None:
+    """Two requests of 4 bytes; a target takes 1 byte/s."""
+    before_s = 4.0 / len(opened)
+
+    def widen(s: Situation) -> StagingPlan:
+        is_late = s.now_s >= before_s
+        order = StagingOrder(later if is_late else opened)
+        return StagingPlan([order], inf if is_late else before_s)
+
+    writer = Writer.of_requests("A", 2, 4.0, processes=2, by_file=True)
+    run = simulate_buffers(Storage(4.0, 4), [writer], strategy(widen))
+    # Half of the second request is on one target.
+    assert ends(run) == pytest.approx([before_s + 2.0])
+    assert run.carried == pytest.approx(carried)
+
+
+def test_a_target_with_more_open_files_of_an_application_gives_it_more() -> None:
+    """A has two files on target 0. B has one of its two there: a third of the target.
+
+    B wrote on target 2 for 2 s. From then on it needs 2 bytes on each of 0 and 1.
+    """
+
+    def share(s: Situation) -> StagingPlan:
+        second = StagingOrder((0, 1) if s.now_s >= 2.0 else (2,))
+        return StagingPlan([StagingOrder((0,)), second], 2.0 if s.now_s < 2 else inf)
+
+    first = Writer.of_requests("A", 1, 4.0, start_s=2.0, processes=2, by_file=True)
+    steps = Step(Act.WRITE, 2.0), Step(Act.WRITE, 4.0), Step(Act.CLOSE)
+    second = Writer("B", steps, processes=2, by_file=True)
+    run = simulate_buffers(Storage(3.0, 3), [first, second], strategy(share))
+    # A has 2/3 of the target until it is done at 8; B by then all of its 2 bytes.
+    assert ends(run) == pytest.approx([8.0, 8.0])
+    assert run.carried == pytest.approx((6.0, 2.0, 2.0))
+
+
+def test_a_writer_that_joins_drains_to_the_targets_of_its_files() -> None:
+    """It stages 4 bytes on target 0 of 4, which takes 1 byte/s; later it has all."""
+
+    def widen(s: Situation) -> StagingPlan:
+        if s.now_s >= 1.0:
+            return StagingPlan([StagingOrder((0, 1, 2, 3), drain=True)])
+        return StagingPlan([StagingOrder((0,), stage=True)], 1.0)
+
+    writer = Writer.of_requests("A", 1, 4.0, joins=True)
+    run = simulate_buffers(Storage(4.0, 4), [writer], strategy(widen), FAST)
+    assert ends(run) == pytest.approx([5.0])
+
+
 @pytest.mark.parametrize(("opened", "time"), [(None, 1.0), (0.0, 2.0)])
 def test_files_that_are_opened_early_are_placed_then(
     opened: float | None, time: float

@@ -109,11 +109,11 @@ def test_a_small_gain_changes_nothing() -> None:
 def test_changes_within_the_interval_wait() -> None:
     plan = _decide(_both({"none": 2.0, "2a": 1.5}))
     better = FixedForecast({"none": 1.0, "2a": 1.5})
-    early = _decide(Situation(10.5, 8, (A, B, C), forecast=better), plan)
+    early = _decide(Situation(10.125, 8, (A, B, C), forecast=better), plan)
     assert _choice(early) == "2a"
-    assert early.wake_s == 11.0
+    assert early.wake_s == 10.25
     assert better.asked == []
-    due = _decide(Situation(11.0, 8, (A, B, C), forecast=better), early)
+    due = _decide(Situation(10.25, 8, (A, B, C), forecast=better), early)
     assert _choice(due) == "none"
 
 
