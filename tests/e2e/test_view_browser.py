@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +17,7 @@ pytest.importorskip("playwright.sync_api", reason="needs playwright")
 
 from playwright.sync_api import Browser, Page, expect
 
+from penstock.policies import POLICIES
 from support.browsers import LIMIT_MS, chromium, faultless_page, why_no_browser
 from support.sessions import ROOT
 from support.waiting import LIMIT_S
@@ -27,8 +30,13 @@ pytestmark = pytest.mark.skipif(bool(why_no_browser()), reason=why_no_browser())
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the address of the page of three policies."""
-    path = tmp_path_factory.mktemp("view") / "page.html"
     names = ("greedy-yield", "fcfs", "fair-share")
+    return _made(tmp_path_factory.mktemp("view"), names)
+
+
+def _made(folder: Path, names: Sequence[str]) -> str:
+    """Return the address of a page of these policies; none: of all policies."""
+    path = folder / "page.html"
     words = [word for name in names for word in ("--policy", name)]
     subprocess.run(
         [
@@ -70,6 +78,30 @@ def test_frontier_timelines_and_yields_are_drawn(page: Page) -> None:
     row = page.locator("#policies tbody tr").first
     expect(row).to_contain_text("greedy-yield")
     expect(row).to_contain_text("0.8897")
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_every_policy_is_named_or_numbered_in_the_frontier(
+    browser: Browser, tmp_path: Path, width: int
+) -> None:
+    """Names that would cover others are replaced by the numbers of the table."""
+    with faultless_page(browser) as page:
+        page.set_viewport_size({"width": width, "height": 700})
+        page.goto(_made(tmp_path, ()))
+        rows = page.locator("#policies tbody th").all_inner_texts()
+        texts = page.locator("#frontier text.name").all_text_contents()
+        found = {word for text in texts for word in text.split(", ")}
+        assert len(rows) == len(POLICIES)
+        for number, name in (row.split() for row in rows):
+            assert name in found or number in found
+        boxes = page.locator("#frontier text.name").evaluate_all(
+            "all => all.map((each) => each.getBoundingClientRect().toJSON())"
+        )
+        for one, other in combinations(boxes, 2):
+            apart = one["right"] <= other["left"] or other["right"] <= one["left"]
+            assert (
+                apart or one["bottom"] <= other["top"] or other["bottom"] <= one["top"]
+            )
 
 
 def test_policies_are_switched(page: Page) -> None:

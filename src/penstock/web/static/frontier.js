@@ -12,6 +12,10 @@ const LOSS_SHOWN = 3;
 // Size of a letter, and of a distance that cannot be seen (pixels).
 const LETTER = 6.9;
 const NEAR = 2;
+// Dots without room for their names that touch have one text with their numbers.
+const TOUCHING = 14;
+// Distance from the tip of an arrow to its name (pixels).
+const ARROW = 14;
 
 function median(values) {
   const sorted = [...values].sort((one, other) => one - other);
@@ -61,7 +65,10 @@ export function drawFrontier(box, { policies, bound, chosen, choose }) {
     isOutside: policy.min_yield < x.from || policy.efficiency < y.from,
   }));
   drawLine(svg, placed.filter((each) => each.policy.frontier));
-  for (const each of placed) drawPolicy(svg, each, chosen, choose);
+  // The chosen ones last: no other dot covers them.
+  const isChosen = ({ policy }) => Number(chosen.includes(policy.policy));
+  const order = [...placed].sort((one, other) => isChosen(one) - isChosen(other));
+  for (const each of order) drawPolicy(svg, each, chosen, choose);
   drawNames(svg, placed, chosen, { width, height });
   box.replaceChildren(svg);
 }
@@ -110,15 +117,15 @@ function drawPolicy(svg, { policy, x, y, isOutside }, chosen, choose) {
     `${policy.min_yield.toFixed(4)}, Efficiency ${policy.efficiency.toFixed(4)}`;
 }
 
-// Dots that are drawn at the same place have one text.
-function joined(placed) {
-  const groups = [];
-  for (const { policy, x, y, isOutside } of placed) {
-    const same = groups.find((each) => Math.hypot(each.x - x, each.y - y) < NEAR);
-    if (same) same.policies.push(policy);
-    else groups.push({ policies: [policy], x, y, isOutside });
+// Groups of dots that are nearer to each other than a distance: they have one text.
+function joined(groups, distance) {
+  const made = [];
+  for (const { policies, x, y, isOutside } of groups) {
+    const near = made.find((each) => Math.hypot(each.x - x, each.y - y) < distance);
+    if (near) near.policies.push(...policies);
+    else made.push({ policies: [...policies], x, y, isOutside });
   }
-  return groups;
+  return made;
 }
 
 // Boxes along the line, which names must not cover.
@@ -139,9 +146,31 @@ function overlap(own, other) {
   return own[0] < other[2] && other[0] < own[2] && own[1] < other[3] && other[1] < own[3];
 }
 
-// Write names beside the dots, where they cover no other name, no dot and no line. A name
-// without room is left out; the table has it.
-function drawNames(svg, placed, chosen, { width, height }) {
+// Where a text fits beside a dot: it covers no other text, no dot and no line.
+function roomFor(words, { x, y, isOutside }, taken, { width, height }) {
+  const length = LETTER * words.length;
+  const side = isOutside ? ARROW : 9;
+  const places = [[x + side, y + 4, "start"], [x - 9, y + 4, "end"],
+    [x, y - 11, "middle"], [x, y + 19, "middle"], [x + 7, y - 9, "start"],
+    [x + 7, y + 17, "start"], [x - 7, y - 9, "end"], [x - 7, y + 17, "end"],
+    [x - 14, y + 4, "end"], [x + 14, y + 4, "start"], [x, y - 18, "middle"],
+    [x, y + 26, "middle"]];
+  for (const place of places) {
+    const [left, base, anchor] = place;
+    const begin = anchor === "start" ? left : anchor === "end" ? left - length :
+      left - length / 2;
+    const own = [begin, base - 11, begin + length, base + 4];
+    if (own[0] >= (isOutside ? 0 : LEFT) && own[2] <= width && own[1] >= 0 &&
+        own[3] <= height - BOTTOM && !taken.some((other) => overlap(own, other))) {
+      return { place, own };
+    }
+  }
+  return null;
+}
+
+// Write names beside the dots. In place of a name without room, write the number of its
+// row in the table.
+function drawNames(svg, placed, chosen, size) {
   const taken = [
     ...placed.map(({ x, y }) => [x - 7, y - 7, x + 7, y + 7]),
     ...boxesOf(placed.filter((each) => each.policy.frontier)),
@@ -150,25 +179,24 @@ function drawNames(svg, placed, chosen, { width, height }) {
   ];
   const rank = ({ policies }) => Math.min(...policies.map((policy) => (
     chosen.includes(policy.policy) ? 0 : policy.frontier ? 1 : 2)));
-  const order = joined(placed).sort((one, other) => rank(one) - rank(other));
-  for (const { policies, x, y, isOutside } of order) {
-    const name = policies.map((each) => each.policy).join(", ");
-    const length = LETTER * name.length;
-    const places = [[x + 9, y + 4, "start"], [x - 9, y + 4, "end"],
-      [x, y - 11, "middle"], [x, y + 19, "middle"], [x + 7, y - 9, "start"],
-      [x + 7, y + 17, "start"], [x - 7, y - 9, "end"], [x - 7, y + 17, "end"]];
-    const text = places.find(([left, base, anchor]) => {
-      const begin = anchor === "start" ? left : anchor === "end" ? left - length :
-        left - length / 2;
-      const own = [begin, base - 11, begin + length, base + 4];
-      const fits = own[0] >= (isOutside ? 0 : LEFT) && own[2] <= width && own[1] >= 0 &&
-        own[3] <= height - BOTTOM && !taken.some((other) => overlap(own, other));
-      if (fits) taken.push(own);
-      return fits;
-    });
-    if (!text) continue;
-    const isChosen = policies.some((each) => chosen.includes(each.policy));
-    drawn("text", { class: isChosen ? "chosen" : "", x: text[0], y: text[1],
-      "text-anchor": text[2] }, svg).textContent = name;
-  }
+  const texts = [];
+  // Draw a text for each group where it covers nothing of `covered`; return the groups
+  // without room.
+  const write = (groups, wording, covered) => groups.filter((group) => {
+    const words = group.policies.map(wording).join(", ");
+    const room = roomFor(words, group, [...covered, ...texts], size);
+    if (!room) return true;
+    texts.push(room.own);
+    const isChosen = group.policies.some((each) => chosen.includes(each.policy));
+    const [x, y, anchor] = room.place;
+    drawn("text", { class: `name ${isChosen ? "chosen" : ""}`, x, y,
+      "text-anchor": anchor }, svg).textContent = words;
+    return false;
+  });
+  const groups = joined(placed.map((each) => ({ ...each, policies: [each.policy] })), NEAR);
+  const unnamed = write(groups.sort((one, other) => rank(one) - rank(other)),
+    (each) => each.policy, taken);
+  const number = (each) => each.number;
+  // The last ones may cover dots and lines.
+  write(write(joined(unnamed, TOUCHING), number, taken), number, []);
 }

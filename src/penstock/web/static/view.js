@@ -13,6 +13,7 @@ const NONE = "";
 
 const get = (id) => document.getElementById(id);
 const data = JSON.parse(get("data").textContent);
+data.policies.forEach((each, at) => { each.number = at + 1; });
 const names = data.policies.map((each) => each.policy);
 const [first, second, shown] = ["first", "second", "instance"].map(get);
 // The time that both pictures show.
@@ -48,12 +49,23 @@ function showFrontier() {
     policies: data.policies, bound: data.bound, chosen: chosen(), choose });
 }
 
+// The number of a policy in the table, and a button with its name.
+function numbered({ number, policy }) {
+  const cell = document.createElement("span");
+  cell.className = "numbered";
+  const count = document.createElement("span");
+  count.className = "number";
+  count.textContent = number;
+  cell.append(count, plainButton(policy, () => choose(policy)));
+  return cell;
+}
+
 function policyTable() {
   const many = data.instances > 1;
   const heads = ["policy", "MinYield", ...(many ? ["10-90 %"] : []), "Efficiency",
     "Utilization", "Stretch", "on the line"];
   const rows = data.policies.map((each) => [
-    plainButton(each.policy, () => choose(each.policy)), each.min_yield.toFixed(4),
+    numbered(each), each.min_yield.toFixed(4),
     ...(many ? [`${each.low.toFixed(3)}-${each.high.toFixed(3)}`] : []),
     each.efficiency.toFixed(4), each.utilization.toFixed(4),
     each.stretch === null ? "infinite" : each.stretch.toFixed(4),
@@ -125,6 +137,7 @@ get("facts").textContent =
   `${counted(data.instances, "instance")}, I/O pressure ${data.pressure.toFixed(3)}.${bound}`;
 get("made").textContent = data.made;
 get("policies").replaceChildren(policyTable());
+get("policies").classList.toggle("many", data.instances > 1);
 fill(first, names.map((name) => [name, name]));
 fill(second, [[NONE, "none"], ...names.map((name) => [name, name])]);
 fill(shown, data.shown.map((each, at) => [at, each.name]));
