@@ -65,10 +65,9 @@ def test_an_attack_costs_nobody_else_anything(
         seen = victim(daemon, kind, 8)
         opened = descriptors(daemon)
     assert not seen.complaint
-    # The figures are in benchmarks/attacks.py; this machine may be busy.
-    assert seen.start_s < 2.0
+    # How long it took is measured in benchmarks/attacks.py: this machine may be busy.
     assert median(seen.granted) > 0.9
-    assert 0.3 < seen.share < 1.0 + _AHEAD_S / seen.write_s
+    assert seen.share < 1.0 + _AHEAD_S / seen.write_s
     assert opened < 500
     assert len(daemon.log) < 20_000
     assert "not archived" not in daemon.log
