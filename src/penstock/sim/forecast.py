@@ -188,7 +188,7 @@ class BufferForecast:
             limit_bytes_per_s=application.dedicated_bytes_per_s,
             priority=application.priority,
             redirects=application.redirects,
-            joins=application.joins,
+            merges=application.merges,
             open_phase=phase,
         )
 

@@ -64,11 +64,11 @@ class ApplicationStatus:
     """What is left of a request that goes to the storage now: no order changes that
     (bytes)."""
     open_targets: tuple[int, ...] = ()
-    """Targets of the request under way; if it cannot redirect its files, or joins them
+    """Targets of the request under way; if it cannot redirect its files, or merges them
     later, of all its open files."""
     redirects: bool = True
     """False if its open files stay on their targets."""
-    joins: bool = False
+    merges: bool = False
     """True if redirected data is written once more, to the targets of its files, before
     they are closed."""
     next_phase_s: float = inf

@@ -93,7 +93,7 @@ def _text(redirected: Redirected) -> str:
     return (redirected.stage.folder / "out").read_text()
 
 
-def test_new_data_goes_to_a_part_and_is_joined_at_close(redirected: Redirected) -> None:
+def test_new_data_goes_to_a_part_and_is_merged_at_close(redirected: Redirected) -> None:
     with writing(redirected) as writer:
         writer.do("open out", "write one ")
         redirected.move(2)
@@ -113,12 +113,12 @@ def test_new_data_goes_to_a_part_and_is_joined_at_close(redirected: Redirected) 
     # are charged, because both take bandwidth.
     staged = redirected.page.staged
     assert redirected.page.counters(IoClass.WRITE).moved_bytes == 4 + 9
-    assert (staged.redirected_bytes, staged.joined_bytes) == (9, 9)
+    assert (staged.redirected_bytes, staged.merged_bytes) == (9, 9)
     assert (staged.absorbed_bytes, staged.drained_bytes) == (0, 0)
 
 
 @pytest.mark.usefixtures("strace")
-def test_a_join_writes_no_larger_calls_than_the_program(
+def test_a_merge_writes_no_larger_calls_than_the_program(
     redirected: Redirected, tmp_path: Path
 ) -> None:
     """On a target that serves in the order of arrival, larger calls get more."""
@@ -234,7 +234,7 @@ def test_another_program_sees_one_file(redirected: Redirected) -> None:
         assert redirected.stage.left_over() == []
 
 
-def test_a_sync_joins_and_redirection_goes_on(redirected: Redirected) -> None:
+def test_a_sync_merges_and_redirection_goes_on(redirected: Redirected) -> None:
     with writing(redirected) as writer:
         writer.do("open out", "write one ")
         redirected.move(2)
@@ -328,7 +328,7 @@ def _killed_with_part(redirected: Redirected) -> Path:
     return part
 
 
-def test_the_next_program_that_opens_the_file_joins(redirected: Redirected) -> None:
+def test_the_next_program_that_opens_the_file_merges(redirected: Redirected) -> None:
     _killed_with_part(redirected)
     done = redirected.stage.run("cat", "out", environment=redirected.environment())
     assert done.stdout == b"one two"
@@ -354,7 +354,7 @@ def test_a_part_that_is_gone_is_reported(redirected: Redirected) -> None:
     assert _text(redirected) == "one "
 
 
-def test_another_file_in_the_place_of_the_part_is_not_joined(
+def test_another_file_in_the_place_of_the_part_is_not_merged(
     redirected: Redirected,
 ) -> None:
     part = _killed_with_part(redirected)
@@ -411,7 +411,7 @@ def job(memory_stage: Stage, tmp_path: Path) -> Iterator[tuple[LocalJob, Redirec
     created.close(remove=True)
 
 
-def test_the_part_of_a_killed_process_is_joined_while_the_job_runs(
+def test_the_part_of_a_killed_process_is_merged_while_the_job_runs(
     job: tuple[LocalJob, Redirected],
 ) -> None:
     local, redirected = job
@@ -437,7 +437,7 @@ def test_the_part_of_a_killed_process_is_joined_while_the_job_runs(
     assert redirected.stage.left_over() == []
 
 
-def test_parts_are_joined_when_a_second_node_takes_part(
+def test_parts_are_merged_when_a_second_node_takes_part(
     job: tuple[LocalJob, Redirected],
 ) -> None:
     """The other node does not see them; the living writer writes through from then."""
@@ -446,10 +446,10 @@ def test_parts_are_joined_when_a_second_node_takes_part(
         writer.do("open out", "write one ")
         redirected.move(2)
         writer.do("write two ")
-        before = local.must_join
+        before = local.must_merge
         local.place(Partition(0, str(redirected.folder)))
-        assert (before, local.must_join) == (False, True)
-        _sweep(local.leftovers(joins_living=True))
+        assert (before, local.must_merge) == (False, True)
+        _sweep(local.leftovers(merges_living=True))
         assert _text(redirected) == "one two "
         # What another node writes now stays.
         with (redirected.stage.folder / "out").open("r+b") as other:

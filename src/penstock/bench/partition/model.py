@@ -34,7 +34,7 @@ def writer_of(app: PartitionApp) -> Writer:
     """Return an application as it is simulated.
 
     It has `FILES` open files on each of its targets. The preload library redirects
-    each of them to one other target, and joins them later. Orders hold from the next
+    each of them to one other target and merges them later. Orders hold from the next
     call on: a request is written in rounds of one call to every file. No daemon knows
     when a job will write for the first time.
     """
@@ -48,7 +48,7 @@ def writer_of(app: PartitionApp) -> Writer:
         steps,
         start_s=app.start_s,
         processes=FILES,
-        joins=True,
+        merges=True,
         by_file=True,
         foreseen=False,
     )

@@ -114,8 +114,8 @@ class OperationTracker:
         # A user whose reports were false is not believed to be inside a large call.
         is_doubted = held_up or controller.is_doubted(job.key, now)
         in_large_call = not is_doubted and job.is_in_large_call(now)
-        # A job that joins parts uses its grant, and gets no further meanwhile.
-        needs_all = job.storage.needs_all(job.key) or in_large_call or job.is_joining
+        # A job that merges parts uses its grant, and gets no further meanwhile.
+        needs_all = job.storage.needs_all(job.key) or in_large_call or job.is_merging
         controller.set_needs_all(job.key, needs_all=needs_all)
         controller.progress(
             job.key,

@@ -93,8 +93,8 @@ class JobRecord:
     """True from the moment when it has more than one node until it ends."""
     sent_partitions: dict[str, Partition] = field(default_factory=dict)
     """Agent -> partition last sent to it."""
-    is_joining: bool = False
-    """True if the last report shows that parts are being joined."""
+    is_merging: bool = False
+    """True if the last report shows that parts are being merged."""
     busy_agents: list[str] = field(default_factory=list)
     """Agents on whose nodes the operation goes on."""
     unread_agents: set[str] = field(default_factory=set)
@@ -223,9 +223,9 @@ class JobRecord:
         return sum(counters.redirected_bytes for counters in self.counters.values())
 
     @property
-    def joined_bytes(self) -> float:
+    def merged_bytes(self) -> float:
         """Volume copied from parts into files on its nodes, besides `moved_bytes`."""
-        return sum(counters.joined_bytes for counters in self.counters.values())
+        return sum(counters.merged_bytes for counters in self.counters.values())
 
     @property
     def held_up_s(self) -> float:
@@ -256,12 +256,12 @@ class JobRecord:
         """
         is_first = agent in self.unread_agents
         before = self.counters.get(agent, counters)
-        self.is_joining = not is_first and counters.joined_bytes > before.joined_bytes
+        self.is_merging = not is_first and counters.merged_bytes > before.merged_bytes
         self.counters[agent] = counters
         if is_first:
             self.unread_agents.remove(agent)
             self.moved_before_bytes += counters.moved_bytes
-            transferred_bytes = counters.moved_bytes + counters.joined_bytes
+            transferred_bytes = counters.moved_bytes + counters.merged_bytes
             self._draw_base_bytes += transferred_bytes
             self._seen_bytes += transferred_bytes
 
@@ -292,7 +292,7 @@ class JobRecord:
     def _sendable_partition(self) -> Partition | None:
         """Return the partition; number 0, which redirects nothing, for several nodes.
 
-        A node does not see that a file is open on another one: joining its part would
+        A node does not see that a file is open on another one: merging its part would
         overwrite what the other node has written since.
         """
         if self.partition is None or not self.had_several_nodes:
@@ -360,7 +360,7 @@ class JobRecord:
             # Not its cap, which is close to nothing while it may not drain.
             dedicated_bytes_per_s=self.full_rate,
             written_bytes=self.phase_written_bytes,
-            joins=True,
+            merges=True,
             next_phase_s=self.next_phase_s,
             work_s=self.usual_work_s,
         )
@@ -411,7 +411,7 @@ class JobRecord:
             # The nodes pause together, or the job does not pause.
             max((each.pauses for each in counters), default=0),
             max((each.paused_s for each in counters), default=0.0),
-            self.joined_bytes,
+            self.merged_bytes,
         )
 
     def measure_requests(self, ended: PastOperation) -> None:
@@ -556,12 +556,12 @@ class JobRecord:
     def measure_draw(self, now: float) -> None:
         """Update `draw` after a report, if the interval of measurement is over."""
         self.read_s = now
-        transferred_bytes = self.moved_bytes + self.joined_bytes
+        transferred_bytes = self.moved_bytes + self.merged_bytes
         if transferred_bytes != self._seen_bytes:
             self._seen_bytes, self.moved_s = transferred_bytes, now
         elapsed_s = now - self.draw_since_s
         if elapsed_s >= DRAW_S:
-            # A node that leaves takes what it has joined with it.
+            # A node that leaves takes what it has merged with it.
             drawn_bytes = max(transferred_bytes - self._draw_base_bytes, 0.0)
             self.draw = drawn_bytes / elapsed_s
             self.draw_since_s, self._draw_base_bytes = now, transferred_bytes

@@ -128,7 +128,7 @@ class Stager:
         past = self._past[job.name]
         if job.phase_began_s != past.phase_began_s:
             past.phase_began_s = job.phase_began_s
-            stays = job.in_phase and (job.joins or not job.redirects)
+            stays = job.in_phase and (job.merges or not job.redirects)
             past.open_targets = past.targets if stays else ()
         return replace(
             job,

@@ -235,10 +235,10 @@ class StatusView:
         """Return how much of its data went to other targets than those of its files."""
         shared = record.storage.controller.capacity
         redirected = format_volume(record.redirected_bytes, shared)
-        joined = format_volume(record.joined_bytes, shared)
+        merged = format_volume(record.merged_bytes, shared)
         return (
             f"Its targets have changed while files were open: {redirected} went to "
-            f"parts on the new targets, and its programs have copied {joined} from "
+            f"parts on the new targets, and its programs have copied {merged} from "
             "parts into the files (penstock drain --show lists the others)."
         )
 

@@ -149,8 +149,8 @@ class Agent:
         self._bypass_thread = ThreadPoolExecutor(1, "bypass")
         self._bypass_measurement: Future[list[str]] | None = None
         self._sweeper = Sweeper()
-        #: Joins parts whose files another node may write: they wait for no drain.
-        self._joiner = Sweeper()
+        #: Merges parts whose files another node may write: they wait for no drain.
+        self._merger = Sweeper()
         self.last_job_s = clock()
         """When the agent last had a job (s)."""
 
@@ -192,7 +192,7 @@ class Agent:
         self._jobs.clear()
         self._bypass_thread.shutdown(cancel_futures=True)
         self._sweeper.close()
-        self._joiner.close()
+        self._merger.close()
 
     def update(self) -> None:
         """Report the jobs that are due, renew leases, remove jobs that are over."""
@@ -414,8 +414,8 @@ class Agent:
             self._use_page(job, partial(setattr, job.page, "stages", stages))
         for job, partition in self._known(message.partitions):
             self._use_page(job, partial(job.place, partition))
-            if job.must_join:
-                self._joiner.sweep(job.leftovers(joins_living=True))
+            if job.must_merge:
+                self._merger.sweep(job.leftovers(merges_living=True))
         for job, rate in self._known(message.rates):
             self._use_page(job, partial(job.page.grant, rate))
 

@@ -133,7 +133,7 @@ class LocalJob:
         """What is wrong with the job and belongs into the log; empty: nothing."""
         self.idle_reports = 0
         """Number of reports since something last happened."""
-        self.must_join = False
+        self.must_merge = False
         """True if data may be in parts and the job has got a second node."""
         self._in_flight = CallsInFlight()
         self._written = WrittenBytes()
@@ -235,7 +235,7 @@ class LocalJob:
     def remove(self, pid: int, start: int | None) -> None:
         """Remove a process that has ended, unless another one has its number now.
 
-        What it has left in parts can be joined at once (`orphaned_parts`). `start` is
+        What it has left in parts can be merged at once (`orphaned_parts`). `start` is
         when it started (clock ticks after boot); None: unknown.
         """
         self._ends += 1
@@ -281,7 +281,7 @@ class LocalJob:
         """
         is_new_node = partition.number == 0 and self.page.partition != 0
         self.page.place(partition)
-        self.must_join = is_new_node and self.page.staged.redirected_bytes > 0
+        self.must_merge = is_new_node and self.page.staged.redirected_bytes > 0
         if partition.targets != self.note.targets:
             self.note.targets = partition.targets
             self._save()
@@ -332,7 +332,7 @@ class LocalJob:
         """Return the message with the counters; `calls`: writes, then reads if any."""
         drains, staged = state.calls[IoClass.DRAIN], state.staged
         reads, writes = calls[1:], [calls[0], drains]
-        read_bytes, written_bytes, joined_bytes = self._backed_bytes(
+        read_bytes, written_bytes, merged_bytes = self._backed_bytes(
             reads, writes, staged
         )
         return JobCounters(
@@ -350,14 +350,14 @@ class LocalJob:
             staged_bytes=float(activity.staged_bytes),
             quiet_s=activity.quiet_s,
             read_bytes=read_bytes,
-            written_bytes=written_bytes + joined_bytes,
+            written_bytes=written_bytes + merged_bytes,
             unbacked=not self._claims.is_backed,
             read_busy_s=sum(c.busy_s for c in reads),
             written_busy_s=sum(c.busy_s for c in writes),
             processes=self._written.process_count,
             write_calls=calls[0].ended_calls,
             redirected_bytes=float(staged.redirected_bytes),
-            joined_bytes=joined_bytes,
+            merged_bytes=merged_bytes,
             pauses=calls[0].pauses,
             paused_s=calls[0].paused_s,
         )
@@ -365,7 +365,7 @@ class LocalJob:
     def _backed_bytes(
         self, reads: list[Counters], writes: list[Counters], staged: Staged
     ) -> tuple[float, ...]:
-        """Return the bytes read, written and joined that the page may claim.
+        """Return the bytes read, written and merged that the page may claim.
 
         `writes` are the writes of the job and then its drains. Keep the sum of the
         claims, which `measure_bypass` compares with what the kernel has counted. The
@@ -373,11 +373,11 @@ class LocalJob:
         """
         read_bytes = float(sum(c.moved_bytes for c in reads))
         written_bytes = float(sum(c.moved_bytes for c in writes))
-        joined_bytes = float(staged.joined_bytes)
-        self._claimed_bytes = read_bytes + written_bytes + joined_bytes
+        merged_bytes = float(staged.merged_bytes)
+        self._claimed_bytes = read_bytes + written_bytes + merged_bytes
         if self.has_staged:
             self._claimed_bytes -= writes[-1].moved_bytes
-        return self._claims.credit((read_bytes, written_bytes, joined_bytes))
+        return self._claims.credit((read_bytes, written_bytes, merged_bytes))
 
     def _note_writes(self, writes: Counters, staged: Staged) -> None:
         """Keep what writes moved, and what of it is not in its file yet."""
@@ -385,11 +385,11 @@ class LocalJob:
             writes.moved_bytes
             + writes.memory_bytes
             + staged.absorbed_bytes
-            + staged.joined_bytes
+            + staged.merged_bytes
             + ROUNDING_BYTES * writes.ended_calls
         )
         self._staged_bytes = max(staged.absorbed_bytes - staged.drained_bytes, 0)
-        self._has_parts = staged.redirected_bytes != staged.joined_bytes
+        self._has_parts = staged.redirected_bytes != staged.merged_bytes
         if staged.refused_files:
             # The details are in the log of the journal folder, which may be missing.
             self.problem = (
@@ -446,7 +446,7 @@ class LocalJob:
         self._uncontrolled_bytes = max(self._uncontrolled_bytes, uncontrolled_bytes)
 
     def leftovers(
-        self, *, only_orphans: bool = False, joins_living: bool = False
+        self, *, only_orphans: bool = False, merges_living: bool = False
     ) -> list[Leftover]:
         """Return the journal folder that ended processes may have left data in.
 
@@ -456,7 +456,7 @@ class LocalJob:
             folder, note = self.page.journal_folder, self.note
             if folder is not None:
                 owner = (note.user, note.group, self.page.file_id)
-                return [Leftover(folder, *owner, only_orphans, joins_living)]
+                return [Leftover(folder, *owner, only_orphans, merges_living)]
         return []
 
     def orphaned_parts(self, now_s: float) -> list[Leftover]:

@@ -169,8 +169,8 @@ class Leftover:
         job.
     only_orphans
         Look first, and start no process unless a journal names a writer that has ended.
-    joins_living
-        Join the parts of programs that live, too, and drain nothing else.
+    merges_living
+        Merge the parts of programs that live, too, and drain nothing else.
     """
 
     folder: Path
@@ -178,7 +178,7 @@ class Leftover:
     group: int | None = None
     page: tuple[int, int] | None = None
     only_orphans: bool = False
-    joins_living: bool = False
+    merges_living: bool = False
 
     @property
     def is_orphaned(self) -> bool:
@@ -272,7 +272,7 @@ class Sweeper:
     def _drain(self, leftover: Leftover) -> None:
         if leftover.only_orphans and not leftover.is_orphaned:
             return
-        variables = {"PENSTOCK_DRAIN_PARTS": "1"} if leftover.joins_living else {}
+        variables = {"PENSTOCK_DRAIN_PARTS": "1"} if leftover.merges_living else {}
         if leftover.page is not None:
             variables["PENSTOCK_DRAIN_OF"] = f"{leftover.page[0]}:{leftover.page[1]}"
         before = _progress(leftover.folder)

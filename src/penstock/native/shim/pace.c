@@ -430,9 +430,9 @@ void pace_end(struct paced_call *call, size_t moved_bytes)
     note_end(call->class, finish(call, moved_bytes, now_ns));
 }
 
-void pace_end_join(struct paced_call *call, size_t moved_bytes)
+void pace_end_merge(struct paced_call *call, size_t moved_bytes)
 {
-    ADD(attached_page->staging.joined_bytes, moved_bytes);
+    ADD(attached_page->staging.merged_bytes, moved_bytes);
     uint64_t now_ns = count_busy(call, moved_bytes);
     note_end(call->class, finish(call, moved_bytes, now_ns));
 }

@@ -174,7 +174,7 @@ struct page_staging {
     /* Written into parts, which is in moved_bytes of the writes; and copied from parts
      * into files, which is not: the job has not got ahead. */
     _Atomic uint64_t redirected_bytes;
-    _Atomic uint64_t joined_bytes;
+    _Atomic uint64_t merged_bytes;
     uint64_t unused;
 };
 

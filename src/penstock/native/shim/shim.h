@@ -295,7 +295,7 @@ bool pace_begin_unknown(struct paced_call *, int fd, size_t size);
 void pace_end(struct paced_call *, size_t moved_bytes);
 
 /* The same for data that are copied from a part, and do not count as moved. */
-void pace_end_join(struct paced_call *, size_t moved_bytes);
+void pace_end_merge(struct paced_call *, size_t moved_bytes);
 
 /* Begin and end a call that goes on in the background (POSIX aio): wait until the calls
  * before it are granted, but not for its own bytes. */
@@ -527,10 +527,10 @@ static inline ssize_t wrap_end(struct paced_call *call, ssize_t moved)
 
 /* End a step that copies data of a part into its file: it is charged, but the data were
  * counted as moved when they went to the part. */
-static inline void wrap_end_join(struct paced_call *call, int64_t moved)
+static inline void wrap_end_merge(struct paced_call *call, int64_t moved)
 {
     if (call->class != NULL)
-        pace_end_join(call, moved > 0 ? (size_t)moved : 0);
+        pace_end_merge(call, moved > 0 ? (size_t)moved : 0);
 }
 
 /* End a write to the file itself. */

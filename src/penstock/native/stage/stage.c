@@ -168,7 +168,7 @@ static int file_of(struct slot_ref ref)
 
 /* Leave the journal to the drainer, with journal and file on storage. Not if
  * another descriptor could write to the file meanwhile, nor if the journal is
- * empty: no process would remove it. Parts are not left: they are joined at close. */
+ * empty: no process would remove it. Parts are not left: they are merged at close. */
 static bool leave_to_drainer(struct slot_ref ref)
 {
     struct signal_guard guard;

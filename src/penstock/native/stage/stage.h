@@ -96,9 +96,9 @@ enum drain_result foreign_drain_step(const char *name, const uint64_t page[2]);
 /* Drain a journal whose writer has ended, of the job with this page (0: of any). */
 enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2]);
 
-/* Join the part of a file of the job with this page, and let its writer, if that lives,
+/* Merge the part of a file of the job with this page, and let its writer, if it lives,
  * write to the file from now on. */
-enum drain_result foreign_join_part(const char *name, const uint64_t page[2]);
+enum drain_result foreign_merge_part(const char *name, const uint64_t page[2]);
 
 /* Drain a journal that a user has named, whether its writer lives or not; also one
  * that was put aside. It is removed if it is empty and its writer has ended; otherwise

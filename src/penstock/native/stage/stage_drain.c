@@ -28,7 +28,7 @@ void drain_begin_in_child(void)
 uint64_t drain_step_bytes(const struct journal *journal)
 {
     /* No grant limits a job on single storage targets, where the larger calls get more
-     * of the bandwidth: a join must not displace the writes of other jobs. A record
+     * of the bandwidth: a merge must not displace the writes of other jobs. A record
      * that is larger is one call, as it was one call of the program. */
     const uint64_t JOIN_BYTES = 64 << 10;
     return journal_has_part(journal) ? JOIN_BYTES
@@ -73,10 +73,10 @@ int64_t drain_paced_step(struct slot_ref ref, uint64_t next)
 {
     struct paced_call call = {.class = NULL, .fd = -1};
     pace_begin_step(&call, CLASS_WRITE, next);
-    bool joins = LOAD(ref.slot->partition) != 0;
+    bool merges = LOAD(ref.slot->partition) != 0;
     int64_t moved = step(ref, next);
-    if (joins) {
-        wrap_end_join(&call, moved);
+    if (merges) {
+        wrap_end_merge(&call, moved);
         return moved;
     }
     if (moved > 0)

@@ -314,7 +314,7 @@ void stage_drain_if_asked(void)
         drain_beside(limit_ms * UINT64_C(1000000));
     else if (stage_is_ready() && secure_getenv("PENSTOCK_PAGE") == NULL)
         for_each_journal(secure_getenv("PENSTOCK_DRAIN_PARTS") != NULL
-                             ? foreign_join_part
+                             ? foreign_merge_part
                              : foreign_drain_ended,
                          page, 0, 1);
     raw_call(SYS_exit_group, 0, 0, 0, 0, 0, 0);

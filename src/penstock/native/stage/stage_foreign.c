@@ -95,12 +95,12 @@ static int drain_steps(struct journal *journal, int file, enum io_class class,
         struct paced_call call = {.class = NULL, .fd = -1};
         pace_begin_step(&call, class, next);
         int64_t moved = locked_step(journal, file, next);
-        bool joins = journal_has_part(journal);
+        bool merges = journal_has_part(journal);
         /* Data in a part were counted as written, not as staged. */
-        if (moved > 0 && !joins && is_of_page(journal, attached_page_id))
+        if (moved > 0 && !merges && is_of_page(journal, attached_page_id))
             ADD(attached_page->staging.drained_bytes, (uint64_t)moved);
-        if (joins)
-            wrap_end_join(&call, moved);
+        if (merges)
+            wrap_end_merge(&call, moved);
         else
             wrap_end(&call, moved);
         if (moved == -EAGAIN && class != CLASS_DRAIN &&
@@ -220,7 +220,7 @@ enum drain_result foreign_drain_step(const char *name, const uint64_t page[2])
     int answer = journal_open(&journal, name);
     if (answer != 0)
         return answer == -ENOENT || answer == -EPERM ? DRAIN_NOTHING : DRAIN_KEPT;
-    /* A part is joined by its writer, or after its writer's death. */
+    /* A part is merged by its writer, or after its writer's death. */
     bool ours = is_of_page(&journal, page) &&
                 !(journal_has_part(&journal) && journal_is_locked(&journal, LOCK_LIFE));
     /* While a program drains by itself, its drainer must not wait in turn with it: a
@@ -253,7 +253,7 @@ enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2])
     return ended ? DRAIN_DONE : DRAIN_NOTHING;
 }
 
-enum drain_result foreign_join_part(const char *name, const uint64_t page[2])
+enum drain_result foreign_merge_part(const char *name, const uint64_t page[2])
 {
     struct journal journal;
     if (journal_open(&journal, name) != 0)

@@ -7,8 +7,8 @@
  * opened, also if it was created earlier. If the partition changes while it is open,
  * new data go to a second file, the part, which is placed on the present targets. A
  * part is the ring of a journal (journal.h), so that all rules of staging hold for it:
- * a close, a sync or a read joins it with the file, and so does another process after a
- * crash. When the partition changes again, the next write joins the part first; its own
+ * a close, sync or read merges it into the file, and so does another process after a
+ * crash. If the partition changes again, the next write merges the part first; its own
  * data go to a new part, or to the file if the targets are those of the opening again.
  */
 #include <fcntl.h>

@@ -204,7 +204,7 @@ static bool is_absorbable(const struct load *load, const struct order *order,
            !has_size_limit();
 }
 
-/* Join a part that is not on the targets where the next data go. True: that failed,
+/* Merge a part that is not on the targets where the next data go. True: that failed,
  * and `answer` is the result of the call. */
 static bool end_other_part(struct slot_ref *ref, uint32_t partition, ssize_t *answer)
 {

@@ -204,7 +204,7 @@ class Writer:
     redirects: bool = True
     """True: every request goes to the targets that the strategy chooses now. False:
     its files stay on the targets that were chosen when it opened them."""
-    joins: bool = False
+    merges: bool = False
     """For a writer that redirects. True: what it has written to other targets than
     those of its open files is written once more, to these, when it closes or syncs
     them, or when the targets change again (as the preload library does)."""
@@ -292,7 +292,7 @@ class Writer:
     @property
     def keeps_targets(self) -> bool:
         """True if it matters on which targets it has opened its files."""
-        return self.joins or self.by_file or not self.redirects
+        return self.merges or self.by_file or not self.redirects
 
     @property
     def largest(self) -> float:

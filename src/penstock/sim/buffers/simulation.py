@@ -18,7 +18,7 @@ the engine, times that differ by rounding errors only are one instant
 3. requests that wait begin; where a request goes is decided when it begins. A process
    with staged data stages further requests until its buffer is empty: data reach the
    storage in the order in which they were written. A writer that does not redirect
-   keeps the targets that it had when it opened its files; one that joins drains to
+   keeps the targets that it had when it opened its files; one that merges drains to
    them, and writes to them what it has redirected, before others are used or it closes;
 4. a drain begins for every group whose application has its turn: all that it has staged
    now, as one operation. Drains of applications whose turn is over stop where they are;
@@ -224,7 +224,7 @@ class _Simulation:
             if app.waiting > 0:
                 lost = app.waiting - self._served(app)
                 app.lost += elapsed * lost / app.writer.processes
-        for group in (g for g in self._pending if not g.is_joining):
+        for group in (g for g in self._pending if not g.is_merging):
             application = group.application
             lost = group.processes * (1.0 - (group.drain.share() if group.drain else 0))
             application.lost += elapsed * lost / application.writer.processes
@@ -281,8 +281,8 @@ class _Simulation:
     def _complete_write(self, group: ProcessGroup, write: Operation) -> None:
         app = group.application
         group.write = None
-        if group.is_joining:
-            self._end_join(group)
+        if group.is_merging:
+            self._end_merge(group)
             return
         app.written += write.volume
         if write.staged:
@@ -308,17 +308,17 @@ class _Simulation:
             self._count_iteration(app, write.volume)
         self._next_step(group)
 
-    def _begin_join(self, group: ProcessGroup) -> None:
+    def _begin_merge(self, group: ProcessGroup) -> None:
         """Begin to write redirected data to the targets of the files."""
-        group.is_joining = True
+        group.is_merging = True
         group.application.waiting += group.processes
-        join = Operation(group, self._now, group.apart_bytes)
-        self._regions.start(join, group.targets, group.application.number, 1.0)
-        group.write = join
+        merge = Operation(group, self._now, group.apart_bytes)
+        self._regions.start(merge, group.targets, group.application.number, 1.0)
+        group.write = merge
 
-    def _end_join(self, group: ProcessGroup) -> None:
-        """Go on with the step that waited for a join; a request is pending already."""
-        group.is_joining, group.apart_bytes = False, 0.0
+    def _end_merge(self, group: ProcessGroup) -> None:
+        """Go on with the step that waited for a merge; a request is pending already."""
+        group.is_merging, group.apart_bytes = False, 0.0
         group.application.waiting -= group.processes
         act = group.steps[group.position][0]
         if act is Act.CLOSE:
@@ -371,7 +371,7 @@ class _Simulation:
                 self._is_changed = app.is_turn_due = True
                 return
             elif group.apart_bytes > 0:
-                self._begin_join(group)
+                self._begin_merge(group)
                 return
             elif act is Act.CLOSE:
                 app.close(group, self._now)
@@ -439,10 +439,10 @@ class _Simulation:
     def _begin_write(self, group: ProcessGroup) -> bool:
         """Begin the pending request of a group; return False if it must wait."""
         order = self._orders[group.application.number]
-        if group.is_joining or self._must_flush(group, order):
+        if group.is_merging or self._must_flush(group, order):
             return False
         if group.apart_bytes > 0 and group.apart_targets != order.targets:
-            self._begin_join(group)
+            self._begin_merge(group)
             return False
         if order.stage and self._buffer is None and not group.is_committed:
             raise InputError(
@@ -485,7 +485,7 @@ class _Simulation:
         gain = self._setup.gain if drains else 1.0
         targets = self._targets_of(group, order)
         if drains:
-            targets = group.targets if group.application.writer.joins else targets
+            targets = group.targets if group.application.writer.merges else targets
             return self._regions.start(operation, targets, entry, gain)
         group.write_targets = targets
         files = group.redirected_files

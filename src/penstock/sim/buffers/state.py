@@ -101,13 +101,13 @@ class ProcessGroup:
     """Number of its present or last I/O phase."""
     in_phase: bool = False
     targets: tuple[int, ...] = ()
-    """Targets of its open files, if it does not redirect, or joins."""
+    """Targets of its open files, if it does not redirect, or merges."""
     apart_bytes: float = 0.0
-    """Data on other targets than those of its files, to be joined (bytes)."""
+    """Data on other targets than those of its files, to be merged (bytes)."""
     apart_targets: tuple[int, ...] = ()
     """Targets of these data."""
-    is_joining: bool = False
-    """True if `write` joins such data."""
+    is_merging: bool = False
+    """True if `write` merges such data."""
     write_targets: tuple[int, ...] = ()
     """Targets of its present or last request to the storage."""
     is_committed: bool = False
@@ -134,8 +134,8 @@ class ProcessGroup:
         return round(self.processes) * len(self.targets)
 
     def note_apart(self, volume: float) -> None:
-        """Note a request that is done: perhaps its data must be joined later."""
-        if self.application.writer.joins and self.write_targets != self.targets:
+        """Note a request that is done: perhaps its data must be merged later."""
+        if self.application.writer.merges and self.write_targets != self.targets:
             self.apart_bytes += volume
             self.apart_targets = self.write_targets
 

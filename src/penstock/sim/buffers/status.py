@@ -64,7 +64,7 @@ def status_of(
         under_way_bytes=under_way,
         open_targets=open_targets or (first.write_targets if under_way else ()),
         redirects=writer.redirects,
-        joins=writer.joins,
+        merges=writer.merges,
         next_phase_s=_next_phase_s(app, table),
         work_s=table.work_after_phase(first.position),
     )

@@ -29,7 +29,7 @@ def test_a_writer_has_the_phases_of_its_application() -> None:
     assert work_s == 4 * 0.5 + 4.0
     assert writer.start_s == 1.5
     assert writer.redirects
-    assert writer.joins
+    assert writer.merges
 
 
 @pytest.mark.parametrize(

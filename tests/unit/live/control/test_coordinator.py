@@ -317,12 +317,12 @@ def test_copies_from_parts_are_no_progress_but_use_the_grant(site: Site) -> None
     assert (line.moved_bytes, line.drawn_bytes_per_s) == (40.0, 40.0)
     # It is being joined: the job draws, gets no further, and lends nothing.
     site.now = 2.0
-    site.report("n", "0:a", 40.0, redirected_bytes=40.0, joined_bytes=30.0)
+    site.report("n", "0:a", 40.0, redirected_bytes=40.0, merged_bytes=30.0)
     line, *_ = site.coordinator.status(2.0).jobs
     assert (line.moved_bytes, line.drawn_bytes_per_s) == (40.0, 30.0)
     needs_all = [site.coordinator.controller.job("0:a").needs_all]
     site.now = 3.0
-    site.report("n", "0:a", 50.0, redirected_bytes=40.0, joined_bytes=30.0)
+    site.report("n", "0:a", 50.0, redirected_bytes=40.0, merged_bytes=30.0)
     needs_all.append(site.coordinator.controller.job("0:a").needs_all)
     assert needs_all == [True, False]
     site.part("n", "0:a")

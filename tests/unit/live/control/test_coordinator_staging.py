@@ -115,7 +115,7 @@ def test_what_a_job_draws_alone_does_not_depend_on_its_order() -> None:
     assert node.rates["0:b"] <= HELD
     job = node.coordinator._jobs["0:b"]
     assert job.application.dedicated_bytes_per_s == B
-    assert job.application.joins
+    assert job.application.merges
 
 
 def test_requests_of_an_earlier_run_are_known_at_once() -> None:

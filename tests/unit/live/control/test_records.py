@@ -74,32 +74,32 @@ def test_requests_are_measured_while_nothing_is_staged(job: JobRecord) -> None:
     assert (job.requests.round_bytes, job.requests.pause_s) == (16.0, 1.5)
 
 
-def test_requests_are_not_measured_while_parts_are_joined(job: JobRecord) -> None:
-    """The steps of a join count as calls, and their bytes as written."""
+def test_requests_are_not_measured_while_parts_are_merged(job: JobRecord) -> None:
+    """The steps of a merge count as calls, and their bytes as written."""
     job.counters = {"m": counters(0.0, processes=1)}
     job.requests.begin(job.request_counts)
     facts = {"processes": 1, "write_calls": 10, "written_busy_s": 5.0}
     job.counters = {
-        "m": counters(80.0, written_bytes=120.0, joined_bytes=40.0, **facts)
+        "m": counters(80.0, written_bytes=120.0, merged_bytes=40.0, **facts)
     }
     job.measure_requests(PastOperation(0.0, 10.0, 80.0))
     assert (job.requests.round_bytes, job.requests.pause_s) == (0.0, 0.0)
     job.requests.begin(job.request_counts)
     facts = {"processes": 1, "write_calls": 20, "written_busy_s": 10.0}
     job.counters = {
-        "m": counters(160.0, written_bytes=200.0, joined_bytes=40.0, **facts)
+        "m": counters(160.0, written_bytes=200.0, merged_bytes=40.0, **facts)
     }
     job.measure_requests(PastOperation(20.0, 30.0, 80.0))
     assert (job.requests.round_bytes, job.requests.pause_s) == (8.0, 0.5)
 
 
-def test_what_was_joined_before_a_restart_is_not_being_joined(job: JobRecord) -> None:
+def test_what_was_merged_before_a_restart_is_not_being_merged(job: JobRecord) -> None:
     seen = []
     job.counters = {"m": counters(0.0)}  # as when the job joins
     job.unread_agents.add("m")
-    for joined_bytes in (30.0, 40.0, 40.0):
-        job.read("m", counters(40.0, joined_bytes=joined_bytes))
-        seen.append(job.is_joining)
+    for merged_bytes in (30.0, 40.0, 40.0):
+        job.read("m", counters(40.0, merged_bytes=merged_bytes))
+        seen.append(job.is_merging)
     assert seen == [False, True, False]
 
 

@@ -197,7 +197,7 @@ def test_redirected_data_is_explained() -> None:
     assert "parts" not in seen.explanation(job)
     counters = JobCounters("7:a", 1, 9.0, 0.0, waiting=False, idle_s=0.0)
     job.counters["n"] = msgspec.structs.replace(
-        counters, redirected_bytes=70.0, joined_bytes=20.0
+        counters, redirected_bytes=70.0, merged_bytes=20.0
     )
     assert seen.explanation(job).endswith(
         "Its targets have changed while files were open: 70 B went to parts on the new "

@@ -428,7 +428,7 @@ def test_a_full_disk_is_refused_in_one_line(tmp_path: Path) -> None:
 # --- Parts ----------------------------------------------------------------------------
 
 
-def test_parts_of_processes_that_ended_and_of_jobs_with_two_nodes_are_joined(
+def test_parts_of_processes_that_ended_and_of_jobs_with_two_nodes_are_merged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job goes on: the agent does not wait for its end."""
@@ -438,9 +438,9 @@ def test_parts_of_processes_that_ended_and_of_jobs_with_two_nodes_are_joined(
 
     async def act(rig: AgentRig) -> None:
         swept: list[object] = []
-        joined: list[object] = []
+        merged: list[object] = []
         monkeypatch.setattr(rig.agent._sweeper, "sweep", swept.extend)
-        monkeypatch.setattr(rig.agent._joiner, "sweep", joined.extend)
+        monkeypatch.setattr(rig.agent._merger, "sweep", merged.extend)
         with subprocess.Popen(["sleep", "60"]) as process:
             await rig.attach()
             await rig.attach(peer=Peer(process.pid, ME.user, ME.group))
@@ -450,13 +450,13 @@ def test_parts_of_processes_that_ended_and_of_jobs_with_two_nodes_are_joined(
         job = rig.agent._jobs[key()]
         rig.agent.receive(Grants({}, partitions={key(): Partition(3, "/jobs/a")}))
         rig.agent.receive(Grants({}, partitions={key(): Partition(0, "/jobs/a")}))
-        assert joined == []  # nothing was redirected
+        assert merged == []  # nothing was redirected
         job.place(Partition(3, "/jobs/a"))
         redirected = PageWords.staging.offset + StagingWords.redirected_bytes.offset
         job.page._write(redirected, c_uint64(5))
         rig.agent.receive(Grants({}, partitions={key(): Partition(0, "/jobs/a")}))
         # It does not wait behind drains, which may take long.
-        assert (swept, joined) == ([orphans], [living])
+        assert (swept, merged) == ([orphans], [living])
 
     with_agent(tmp_path, act)
 

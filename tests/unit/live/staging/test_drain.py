@@ -96,7 +96,7 @@ def test_the_part_of_a_process_that_died_is_removed(made: HandMadeJournal) -> No
 # --- Parts ----------------------------------------------------------------------------
 
 
-def test_data_in_a_part_is_joined(made: HandMadeJournal, tmp_path: Path) -> None:
+def test_data_in_a_part_is_merged(made: HandMadeJournal, tmp_path: Path) -> None:
     made.append(0, b"data")
     made.append(6, b"more")
     made.move_to_part(part := tmp_path / "part")

@@ -381,16 +381,16 @@ def test_files_stay_where_they_were_opened_unless_the_writer_redirects() -> None
         assert ends(run) == pytest.approx([2.0, end])
 
 
-def test_a_writer_that_joins_writes_redirected_data_twice() -> None:
+def test_a_writer_that_merges_writes_redirected_data_twice() -> None:
     """As above: at 3, half of B's data is on both targets; all goes to its own."""
-    second = Writer.of_requests("B", 4, 4.0, joins=True)
+    second = Writer.of_requests("B", 4, 4.0, merges=True)
     run = simulate_buffers(Storage(8.0, 2), [burst("A", 8.0), second], "3b")
     assert ends(run) == pytest.approx([2.0, 5.0])
     assert run.through == pytest.approx((8.0, 16.0))
 
 
-def test_a_join_comes_before_other_targets_are_used() -> None:
-    """A request of 1 s each: on target 0, on 1, and on 0 again after the join."""
+def test_a_merge_comes_before_other_targets_are_used() -> None:
+    """A request of 1 s each: on target 0, on 1, and on 0 again after the merge."""
 
     def alternate(s: Situation) -> StagingPlan:
         second = int(s.now_s)
@@ -400,7 +400,7 @@ def test_a_join_comes_before_other_targets_are_used() -> None:
 
     run = simulate_buffers(
         Storage(8.0, 2),
-        [Writer.of_requests("A", 3, 4.0, joins=True)],
+        [Writer.of_requests("A", 3, 4.0, merges=True)],
         strategy(alternate),
     )
     assert [request.done for request in run.requests[0]] == pytest.approx([1, 2, 4])
@@ -453,7 +453,7 @@ def test_a_target_with_more_open_files_of_an_application_gives_it_more() -> None
     assert run.carried == pytest.approx((6.0, 2.0, 2.0))
 
 
-def test_a_writer_that_joins_drains_to_the_targets_of_its_files() -> None:
+def test_a_writer_that_merges_drains_to_the_targets_of_its_files() -> None:
     """It stages 4 bytes on target 0 of 4, which takes 1 byte/s; later it has all."""
 
     def widen(s: Situation) -> StagingPlan:
@@ -461,7 +461,7 @@ def test_a_writer_that_joins_drains_to_the_targets_of_its_files() -> None:
             return StagingPlan([StagingOrder((0, 1, 2, 3), drain=True)])
         return StagingPlan([StagingOrder((0,), stage=True)], 1.0)
 
-    writer = Writer.of_requests("A", 1, 4.0, joins=True)
+    writer = Writer.of_requests("A", 1, 4.0, merges=True)
     run = simulate_buffers(Storage(4.0, 4), [writer], strategy(widen), FAST)
     assert ends(run) == pytest.approx([5.0])
 

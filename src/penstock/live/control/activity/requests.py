@@ -2,7 +2,7 @@
 """The requests of a job: how large they are, and how long its processes pause.
 
 Both are means over the last operation in which the job wrote to its files directly,
-and no part was joined.
+and no part was merged.
 With P processes, n write calls of V bytes together in T seconds, and b seconds inside
 calls (added over the processes), a round of one request per process moves P V / n, and
 a process pauses for (P T - b) / n between two requests. Staging strategies warn by
@@ -34,7 +34,7 @@ class RequestCounts(NamedTuple):
     """Gaps inside its operations in which no call of the job began or ended."""
     paused_s: float = 0.0
     """Length of these pauses."""
-    joined_bytes: float = 0.0
+    merged_bytes: float = 0.0
     """Volume copied from parts into files: its steps count as calls."""
 
 
@@ -55,10 +55,10 @@ class RequestMeter:
     def end(self, counts: RequestCounts, length_s: float, processes: int) -> None:
         """Note that an operation of `length_s` has ended, in which nothing was staged.
 
-        Without calls, nothing is learnt; nor if parts were joined, because the steps
-        of a join are not requests. Counts may fall when the job leaves a node.
+        Without calls, nothing is learnt; nor if parts were merged, because the steps
+        of a merge are not requests. Counts may fall when the job leaves a node.
         """
-        if counts.joined_bytes != self._begin.joined_bytes:
+        if counts.merged_bytes != self._begin.merged_bytes:
             return
         calls = counts.write_calls - self._begin.write_calls
         written_bytes = counts.written_bytes - self._begin.written_bytes

@@ -133,7 +133,7 @@ class Staged(NamedTuple):
         and paced as writing.
     refused_files
         Files that could not be staged; the log in the journal folder says why.
-    redirected_bytes, joined_bytes
+    redirected_bytes, merged_bytes
         Bytes written into parts, and copied from parts into files. The former count as
         moved, the latter do not; both are paced.
     """
@@ -142,7 +142,7 @@ class Staged(NamedTuple):
     drained_bytes: int
     refused_files: int
     redirected_bytes: int = 0
-    joined_bytes: int = 0
+    merged_bytes: int = 0
 
 
 class Announced(NamedTuple):
@@ -423,7 +423,7 @@ class Page:
                 first.staging.drained_bytes,
                 page.staging.refused_files,
                 page.staging.redirected_bytes,
-                page.staging.joined_bytes,
+                page.staging.merged_bytes,
             ),
             page.bypass_setups,
         )
@@ -433,7 +433,7 @@ class Page:
         staging = page.staging
         volumes = [
             *(line.moved_bytes for line in page.classes),
-            *(staging.absorbed_bytes, staging.redirected_bytes, staging.joined_bytes),
+            *(staging.absorbed_bytes, staging.redirected_bytes, staging.merged_bytes),
         ]
         if max(volumes) > _MOST_BYTES:
             raise self._file.damaged(f"says that {max(volumes):.1e} bytes were moved")

@@ -145,7 +145,7 @@ class StagingWords(Structure):
         ("partition", c_uint32),
         ("part_slots", c_uint32),
         ("redirected_bytes", c_uint64),
-        ("joined_bytes", c_uint64),
+        ("merged_bytes", c_uint64),
         ("unused", c_uint64),
     )
 

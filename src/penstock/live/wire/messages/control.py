@@ -116,7 +116,7 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     """Time since the last call of a program; 0 while a call is in flight."""
     read_bytes: Counted = 0.0
     """Volume that calls read from the storage so far; 0 if reads are not controlled.
-    `read_bytes` + `written_bytes` = `moved_bytes` + `joined_bytes`."""
+    `read_bytes` + `written_bytes` = `moved_bytes` + `merged_bytes`."""
     written_bytes: Counted = 0.0
     """Volume that calls and drainers wrote so far, copies from parts included."""
     read_busy_s: Counted = 0.0
@@ -136,7 +136,7 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     redirected_bytes: Counted = 0.0
     """Volume so far of open files that went to parts on other targets, in
     `moved_bytes`."""
-    joined_bytes: Counted = 0.0
+    merged_bytes: Counted = 0.0
     """Volume that was copied from parts into files so far: the job has not got ahead by
     it. It is in `written_bytes`, and not in `moved_bytes`."""
     pauses: Count = 0
