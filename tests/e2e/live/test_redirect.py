@@ -460,6 +460,33 @@ def test_parts_are_merged_when_a_second_node_takes_part(
         assert redirected.stage.left_over() == []
 
 
+@pytest.mark.parametrize("replaced", [False, True])
+def test_parts_of_renamed_files_are_merged_when_a_second_node_takes_part(
+    job: tuple[LocalJob, Redirected], *, replaced: bool
+) -> None:
+    """Renamed without the library: the writer may write nothing for hours."""
+    local, redirected = job
+    renamed = redirected.stage.folder / "renamed"
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(2)
+        writer.do("write two ")
+        (redirected.stage.folder / "out").rename(renamed)
+        if replaced:
+            (redirected.stage.folder / "out").write_text("another")
+        local.place(Partition(0, str(redirected.folder)))
+        _sweep(local.leftovers(merges_living=True))
+        assert renamed.read_text() == "one two "
+        with renamed.open("r+b") as other:
+            other.write(b"ONE TWO ")
+        writer.do("write three", "close")
+        assert renamed.read_text() == "ONE TWO three"
+        assert redirected.parts() == []
+        assert redirected.stage.left_over() == []
+    if replaced:
+        assert _text(redirected) == "another"
+
+
 # --- Races ---------------------------------------------------------------------------
 
 

@@ -166,20 +166,34 @@ static void redo_unsynced(struct journal *journal)
     journal_unlock(journal, LOCK_DRAIN);
 }
 
+/* Drain all of the journal into `file`, which drain_foreign closes. */
+static int drain_whole(struct journal *journal, const char *name, int file)
+{
+    struct lock_wait wait = {0};
+    int answer = drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, &wait);
+    if (answer != 0)
+        stage_log("journal is kept, it cannot be drained now", name, -answer);
+    clean_up(journal, name, answer);
+    return is_hopeless(answer) ? 0 : answer;
+}
+
+/* Return true if there is nothing to drain; the journal of a dead process is then
+ * removed. */
+static bool is_done(struct journal *journal, const char *name)
+{
+    redo_unsynced(journal);
+    if (!journal_is_empty(journal))
+        return false;
+    clean_up(journal, name, 0);
+    return true;
+}
+
 static int drain_and_clean_up(struct journal *journal, const char *name, int fd, int at,
                               const char *path)
 {
-    struct lock_wait wait = {0};
-    int answer = 0;
-    redo_unsynced(journal);
-    if (!journal_is_empty(journal)) {
-        int file = find_file(journal, fd, at, path);
-        answer = drain_foreign(journal, file, CLASS_WRITE, UINT_MAX, &wait);
-        if (answer != 0)
-            stage_log("journal is kept, it cannot be drained now", name, -answer);
-    }
-    clean_up(journal, name, answer);
-    return is_hopeless(answer) ? 0 : answer;
+    if (is_done(journal, name))
+        return 0;
+    return drain_whole(journal, name, find_file(journal, fd, at, path));
 }
 
 int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
@@ -261,7 +275,8 @@ enum drain_result foreign_merge_part(const char *name, const uint64_t page[2])
     bool wanted = is_of_page(&journal, page) && journal_has_part(&journal);
     if (wanted) {
         atomic_fetch_or(&journal.header->flags, JOURNAL_WRITE_THROUGH);
-        drain_and_clean_up(&journal, name, -1, AT_FDCWD, NULL);
+        if (!is_done(&journal, name))
+            drain_whole(&journal, name, find_file_of(&journal));
     }
     journal_close(&journal);
     return wanted ? DRAIN_DONE : DRAIN_NOTHING;
