@@ -27,6 +27,7 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,8 +116,53 @@ static void correct_page(struct balance *before, struct balance now)
                                        &now.drained, now.absorbed);
 }
 
-/* When a thread of `drain_beside` last drained something. */
+/* --- Steps of `drain_beside`, and its end ------------------------------------------ */
+
+/* A thread whose storage does not answer delays the end of the process for this long
+ * at most. */
+static const uint64_t STUCK_NS = 60000000000;
+
+/* When a thread last drained something. */
 static _Atomic uint64_t drained_at_ns;
+
+/* Threads inside a step; negative: the process ends, and no step may begin. A thread
+ * that is killed inside a step would leave its charge to the job. */
+static _Atomic int steps_under_way;
+
+static enum drain_result counted_step(const char *name, const uint64_t page[2])
+{
+    enum drain_result result = DRAIN_KEPT;
+    if (atomic_fetch_add(&steps_under_way, 1) >= 0)
+        result = foreign_drain_step(name, page);
+    if (result == DRAIN_DONE)
+        STORE(drained_at_ns, pace_now_ns());
+    atomic_fetch_sub(&steps_under_way, 1);
+    return result;
+}
+
+/* `time_ns` was read before the clock. If it is later all the same, because another
+ * thread has stored it, the difference is negative. */
+static bool is_within(uint64_t time_ns, uint64_t duration_ns)
+{
+    return (int64_t)(pace_now_ns() - time_ns) < (int64_t)duration_ns;
+}
+
+/* Return true, and let no step begin, if nothing was drained for `linger_ns` and no
+ * thread is inside a step. One that is waits for its grant, as programs do, until the
+ * policy grants or the lease ends, and renews the time in the page; or it waits for the
+ * storage. */
+static bool may_end(uint64_t linger_ns)
+{
+    int none = 0;
+    if (is_within(LOAD(drained_at_ns), linger_ns))
+        return false;
+    if (atomic_compare_exchange_strong(&steps_under_way, &none, INT_MIN))
+        return true;
+    uint64_t waited_ns = LOAD(attached_page->classes[CLASS_DRAIN].last_active_ns);
+    return !is_within(waited_ns, STUCK_NS) && !is_within(LOAD(drained_at_ns), STUCK_NS);
+}
+
+/* --- Threads beside a job ----------------------------------------------------------- */
 
 /* True unless a thread has found nothing to drain when it last looked. */
 static _Atomic bool is_busy[DRAIN_THREADS];
@@ -131,11 +177,9 @@ static void drain_own_journals(unsigned thread, uint64_t look_ns)
 {
     STORE(is_busy[thread], true);
     enum drain_result result =
-        for_each_journal(foreign_drain_step, attached_page_id, thread, DRAIN_THREADS);
+        for_each_journal(counted_step, attached_page_id, thread, DRAIN_THREADS);
     STORE(is_busy[thread], result != DRAIN_NOTHING);
-    if (result == DRAIN_DONE)
-        STORE(drained_at_ns, pace_now_ns());
-    else
+    if (result != DRAIN_DONE)
         sleep_ns(result == DRAIN_KEPT ? RETRY_NS : look_ns);
 }
 
@@ -171,22 +215,13 @@ static bool is_any_busy(void)
     return false;
 }
 
-/* Return true if a thread has drained something within `linger_ns`. */
-static bool has_drained_within(uint64_t linger_ns)
-{
-    /* Before the clock is read: other threads store later times. If one is later all
-     * the same, the difference is negative. */
-    uint64_t last_ns = LOAD(drained_at_ns);
-    return (int64_t)(pace_now_ns() - last_ns) < (int64_t)linger_ns;
-}
-
 /* Drain beside the job until nothing was drained for `linger_ns`. */
 static void drain_beside(uint64_t linger_ns)
 {
     struct balance before = {0, 0, 0};
     STORE(drained_at_ns, pace_now_ns());
     start_threads();
-    while (has_drained_within(linger_ns)) {
+    while (!may_end(linger_ns)) {
         struct balance now = read_balance();
         STORE(attached_page->classes[CLASS_DRAIN].heartbeat_ns, now.since_ns);
         if (has_staged(now))
