@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A drainer ends after the last step of its threads."""
+"""The threads of a drainer drain all journals, and it ends after their last step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from penstock.live.node.pages.page import IoClass, Page
 from penstock.live.staging.drain_process import start_drainer
 from penstock.native.files import shim_path
-from support.jobs import Job
+from support.jobs import Job, compiled
 from support.stages import Stage
 from support.waiting import LIMIT_S, until
 
@@ -150,3 +150,54 @@ def test_a_drainer_ends_while_all_drains_fail(
     assert "(INJECTED)" in trace.read_text()
     counters = job.page.counters(IoClass.DRAIN)
     assert counters.begun_calls == counters.ended_calls > 0
+
+
+# --- Fewer threads ------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def few_threads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a library that lets programs start few threads."""
+    target = tmp_path_factory.mktemp("few_threads") / "few_threads.so"
+    return compiled(target, "few_threads.c", ["-shared", "-fPIC"])
+
+
+@contextmanager
+def _draining_with_threads(
+    threads: int, library: Path, page: Page, stage: Stage
+) -> Iterator[None]:
+    """Drain with so many threads beside the first one."""
+    environment = {
+        "LD_PRELOAD": f"{library}:{shim_path()}",
+        "THREADS": str(threads),
+        "PENSTOCK_STAGING": str(stage.journals),
+        "PENSTOCK_PAGE": str(page.path),
+        "PENSTOCK_DRAIN": f"{LIMIT_S * 1e3:.0f}",
+    }
+    with subprocess.Popen(["true"], env=environment) as process:
+        status = Path(f"/proc/{process.pid}/status")
+        until(lambda: f"Threads:\t{threads + 1}\n" in status.read_text())
+        yield
+        process.kill()
+
+
+@pytest.mark.parametrize("threads", [0, 2])
+def test_threads_that_cannot_be_started_leave_no_journal(
+    stage: Stage, job: Job, few_threads: Path, threads: int
+) -> None:
+    names = [f"file{number}" for number in range(3 * THREADS)]
+    _staged(stage, job, *names)
+    with _draining_with_threads(threads, few_threads, job.page, stage):
+        until(lambda: _pending(job.page) == 0)
+        for name in names:
+            assert (stage.folder / name).read_bytes() == name.encode() * 1000
+
+
+def test_the_page_is_corrected_without_further_threads(
+    stage: Stage, job: Job, few_threads: Path
+) -> None:
+    _staged(stage, job, "file")
+    stage.drain()  # by a process without the page
+    assert _pending(job.page) > 0
+    with _draining_with_threads(0, few_threads, job.page, stage):
+        until(lambda: _pending(job.page) == 0)

@@ -164,6 +164,9 @@ static bool may_end(uint64_t linger_ns)
 
 /* --- Threads beside a job ----------------------------------------------------------- */
 
+/* Number of threads that drain, the first one included; 0: not yet known. */
+static _Atomic unsigned drain_threads;
+
 /* True unless a thread has found nothing to drain when it last looked. */
 static _Atomic bool is_busy[DRAIN_THREADS];
 
@@ -177,7 +180,7 @@ static void drain_own_journals(unsigned thread, uint64_t look_ns)
 {
     STORE(is_busy[thread], true);
     enum drain_result result =
-        for_each_journal(counted_step, attached_page_id, thread, DRAIN_THREADS);
+        for_each_journal(counted_step, attached_page_id, thread, LOAD(drain_threads));
     STORE(is_busy[thread], result != DRAIN_NOTHING);
     if (result != DRAIN_DONE)
         sleep_ns(result == DRAIN_KEPT ? RETRY_NS : look_ns);
@@ -187,7 +190,7 @@ static void *drain_forever(void *thread)
 {
     const uint64_t SELDOM_NS = 4 * LOOK_NS; /* often, the first thread has all of it */
     for (;;) {
-        if (has_staged(read_balance()))
+        if (LOAD(drain_threads) > 0 && has_staged(read_balance()))
             drain_own_journals((unsigned)(uintptr_t)thread, SELDOM_NS);
         else
             sleep_ns(SELDOM_NS);
@@ -195,16 +198,21 @@ static void *drain_forever(void *thread)
     return NULL;
 }
 
-/* Start the threads beside the first one. If one cannot be started, programs drain its
- * journals by themselves. */
+/* Start the threads beside the first one. A limit of the user or of the job may leave
+ * fewer: those that there are drain all journals. */
 static void start_threads(void)
 {
     pthread_t started;
-    for (uintptr_t thread = 1; thread < DRAIN_THREADS; thread++) {
+    uintptr_t thread = 1;
+    for (; thread < DRAIN_THREADS; thread++) {
         STORE(is_busy[thread], true);
-        if (pthread_create(&started, NULL, drain_forever, (void *)thread) == 0)
-            pthread_detach(started);
+        if (pthread_create(&started, NULL, drain_forever, (void *)thread) != 0) {
+            STORE(is_busy[thread], false);
+            break;
+        }
+        pthread_detach(started);
     }
+    STORE(drain_threads, (unsigned)thread);
 }
 
 static bool is_any_busy(void)
