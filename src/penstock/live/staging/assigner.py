@@ -16,7 +16,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -28,7 +27,7 @@ from typing import Final, NamedTuple
 from penstock.errors import InputError, PenstockError
 from penstock.live.staging.drivers import Driver, parsed_targets
 from penstock.live.staging.drivers.driver import TOOL_TIMEOUT_S
-from penstock.live.staging.ending import KILL_S
+from penstock.live.staging.ending import end_process
 from penstock.live.staging.job_folder import JobFolder, folder_name
 from penstock.live.wire.identity import known_user
 
@@ -173,21 +172,7 @@ def _run(task: bytes, stop: threading.Event) -> bytes:
             given = None
             if error.output and error.output != printed:
                 printed, answered_s = error.output, time.monotonic()
-    return _kill(process) or printed
-
-
-def _kill(process: subprocess.Popen[bytes]) -> bytes:
-    """Kill a process, with its tools; return what it has printed, b"" if it lives."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    try:
-        return process.communicate(timeout=KILL_S)[0]
-    except subprocess.TimeoutExpired:
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                with suppress(OSError):
-                    pipe.close()
-        return b""
+    return end_process(process, with_group=True).printed or b""
 
 
 def _become(task: _Task) -> None:

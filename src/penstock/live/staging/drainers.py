@@ -282,7 +282,7 @@ class Sweeper:
         deadline = time.monotonic() + _SWEEP_S
         while process.poll() is None and not self._closed.wait(_LOOK_S):
             if time.monotonic() > deadline:
-                if not end_process(process):
+                if end_process(process).is_abandoned:
                     raise UnavailableError(
                         f"process {process.pid} cannot be killed; its storage does not "
                         "answer"

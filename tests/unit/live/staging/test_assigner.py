@@ -114,7 +114,7 @@ class Process:
     """
 
     pid = 0
-    stdin = None
+    stdin = stderr = None
 
     def __init__(self, *answers_s: float, is_stuck: bool = False) -> None:
         self.now_s = 0.0
@@ -125,6 +125,10 @@ class Process:
     def kill(self, *_: object) -> None:
         """Take the place of `os.killpg`."""
         self.is_killed = True
+
+    def poll(self) -> int | None:
+        """Return None while the process is running."""
+        return -9 if self.is_killed and not self._is_stuck else None
 
     def communicate(
         self, given: bytes | None = None, *, timeout: float

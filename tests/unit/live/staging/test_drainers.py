@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError
-from penstock.live.staging import drainers, ending
+from penstock.live.staging import drainers
 from penstock.live.staging.drainers import Drainer, Leftover, Sweeper, left_behind
 from penstock.live.staging.journal import LAYOUT
 from penstock.live.wire.places import Places
@@ -186,21 +186,22 @@ class Endless:
     pid = 4711
     stdin = stdout = stderr = None
 
-    def __init__(self, returncode: int | None = -9) -> None:
-        self.returncode = returncode
+    def __init__(self, *, can_be_killed: bool = True) -> None:
+        self._can_be_killed, self._is_killed = can_be_killed, False
 
     def poll(self) -> int | None:
-        """Return None: the process is still running."""
-        return None
+        """Return None while the process is running."""
+        return -9 if self._is_killed else None
 
     def kill(self) -> None:
         """Behave as a killed process."""
+        self._is_killed = self._can_be_killed
 
-    def wait(self, timeout_s: float) -> int:
+    def communicate(self, *, timeout: float) -> tuple[None, None]:
         """Return at once, or raise an error if the process cannot be killed."""
-        if self.returncode is None:
-            raise subprocess.TimeoutExpired("drain", timeout_s)
-        return self.returncode
+        if not self._is_killed:
+            raise subprocess.TimeoutExpired("drain", timeout)
+        return None, None
 
 
 @pytest.mark.parametrize("drains", [True, False])
@@ -237,12 +238,11 @@ def test_nobody_waits_for_a_drainer_that_cannot_be_killed(
 
     def start(folder: Path, *_: object) -> Endless:
         started.append(folder)
-        return Endless(None)
+        return Endless(can_be_killed=False)
 
     monkeypatch.setattr(drainers, "start_drainer", start)
     monkeypatch.setattr(drainers, "_SWEEP_S", -1.0)
     monkeypatch.setattr(drainers, "_LOOK_S", 0.0)
-    monkeypatch.setattr(ending, "_ABANDONED", [])
     sweeper = Sweeper()
     sweeper.sweep([Leftover(tmp_path / name, 77_002) for name in ("a", "b")])
     until(lambda: not sweeper._waiting)

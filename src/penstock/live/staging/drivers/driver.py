@@ -94,12 +94,12 @@ def call(arguments: Sequence[str], *, where: str) -> str:
     try:
         output, errors = process.communicate(timeout=TOOL_TIMEOUT_S)
     except BaseException as error:
-        is_killed = end_process(process)
+        lives = end_process(process).is_abandoned
         if not isinstance(error, subprocess.TimeoutExpired):
             raise
-        lives = "" if is_killed else f"; process {process.pid} cannot be killed"
+        but = f"; process {process.pid} cannot be killed" if lives else ""
         raise UnavailableError(
-            f"{arguments[0]} did not answer within {TOOL_TIMEOUT_S:g} s{lives}",
+            f"{arguments[0]} did not answer within {TOOL_TIMEOUT_S:g} s{but}",
             where=where,
             remedy="check that the servers of the file system are up",
         ) from None
