@@ -140,15 +140,35 @@ def assign_as(
             remedy="add the user there",
         )
     # Users may not be allowed to do this. It changes nothing in their folders.
-    for targets in {tuple(order.targets) for order in orders}:
-        assigner.driver.prepare(targets)
+    sets = {tuple(order.targets) for order in orders}
+    failures = {targets: _prepared(assigner.driver, targets) for targets in sets}
+    possible = [order for order in orders if not failures[tuple(order.targets)]]
     settings = (assigner.targets, assigner.folders.text)
-    task = _Task(user, known.group, known.groups, *settings, orders)
+    task = _Task(user, known.group, known.groups, *settings, possible)
+    answers = _answered(task, stop)
+    return [
+        AssignedFolder(failure=failure)
+        if failure
+        else next(answers, AssignedFolder(failure=_NO_ANSWER))
+        for failure in (failures[tuple(order.targets)] for order in orders)
+    ]
+
+
+def _prepared(driver: Driver, targets: Sequence[str]) -> str:
+    """Prepare the driver for a set of targets; return why that has failed, or ""."""
+    try:
+        driver.prepare(targets)
+    except (PenstockError, OSError, ValueError) as error:
+        return str(error) or type(error).__name__
+    return ""
+
+
+def _answered(task: _Task, stop: threading.Event) -> Iterator[AssignedFolder]:
+    """Run the process of a task, when the first answer is asked for."""
     output = _run(json.dumps(task).encode(), stop)
     # The last line may be incomplete if the process was killed.
-    lines = output.rpartition(b"\n")[0].splitlines()
-    answers = [AssignedFolder(*json.loads(line)) for line in lines]
-    return answers + [AssignedFolder(failure=_NO_ANSWER)] * (len(orders) - len(lines))
+    for line in output.rpartition(b"\n")[0].splitlines():
+        yield AssignedFolder(*json.loads(line))
 
 
 def _run(task: bytes, stop: threading.Event) -> bytes:

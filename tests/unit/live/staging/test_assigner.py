@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -102,6 +103,24 @@ def test_nothing_is_done_for_users_without_a_name(
     """Root's own folders need no other process."""
     with pytest.raises(InputError, match=f"user {user} "):
         _assign(assigner, user, "sim")
+
+
+@NEEDS_ROOT
+def test_targets_that_cannot_be_prepared_cost_no_other_folder(
+    assigner: FolderAssigner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def prepare(targets: Sequence[str]) -> None:
+        if "x" in targets:
+            raise InputError(f"no class for {len(targets)}")
+
+    monkeypatch.setattr(assigner.driver, "prepare", prepare)
+    sets = (("x",), ("y",), ("y", "x"), ("y",))
+    orders = [FolderOrder(f"job{n}", targets) for n, targets in enumerate(sets)]
+    user = two_known_users()[0].pw_uid
+    answers = assign_as(user, assigner, orders, threading.Event())
+    failures = [answer.failure for answer in answers]
+    assert failures == ["no class for 1", "", "no class for 2", ""]
+    assert [Path(answer.folder).name for answer in answers[1::2]] == ["job1", "job3"]
 
 
 class Process:
