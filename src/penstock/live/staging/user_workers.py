@@ -2,22 +2,29 @@
 """Threads that serve the queues of several users at the same time.
 
 One thread at a time serves a user, until nothing of that user waits. An unexpected
-error ends the thread: it is logged, and another thread serves what still waits.
+error is logged, and what still waits is served later. A thread ends when no user waits.
+
+A file system that does not answer can hold a thread up for ever. No thread keeps the
+daemon from its end.
 """
 
 from __future__ import annotations
 
+import threading
+import time
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
+from penstock.live.staging.ending import KILL_S
 from penstock.live.wire.frames import WarningLog
 
 __all__ = ["UserWorkers"]
 
 _FAILED: Final = "an unexpected error of penstock"
+#: Longest time that threads have to end, and to kill their processes (s).
+_END_S: Final = KILL_S + 1.0
 
 
 class UserWorkers:
@@ -35,23 +42,46 @@ class UserWorkers:
     def __init__(
         self, most: int, serve: Callable[[int], None], complaints: WarningLog
     ) -> None:
-        self._serve, self._complaints = serve, complaints
-        self._pool = ThreadPoolExecutor(most, "users")
+        self._most, self._serve, self._complaints = most, serve, complaints
+        self._lock = threading.Lock()
+        self._users: deque[int] = deque()
+        self._threads: set[threading.Thread] = set()
+        self._is_closed = False
 
     def start(self, user: int) -> None:
         """Serve a user whom no thread serves yet, and return at once."""
-        # When the interpreter ends no thread can be started any more.
-        with suppress(RuntimeError):
-            served = self._pool.submit(self._serve, user)
-            served.add_done_callback(partial(self._end, user))
+        with self._lock:
+            self._users.append(user)
+            if self._is_closed or len(self._threads) >= self._most:
+                return
+            thread = threading.Thread(target=self._run, name="users", daemon=True)
+            # When there are too many threads, another one serves this user.
+            with suppress(RuntimeError):
+                thread.start()
+                self._threads.add(thread)
 
     def close(self) -> None:
-        """Start no further thread."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Serve no further user; wait for the threads, for `_END_S` at most."""
+        with self._lock:
+            self._is_closed = True
+            threads = list(self._threads)
+        deadline_s = time.monotonic() + _END_S
+        for thread in threads:
+            thread.join(max(deadline_s - time.monotonic(), 0.0))
 
-    def _end(self, user: int, served: Future[None]) -> None:
-        error = None if served.cancelled() else served.exception()
-        if error is not None:
-            what = f"{_FAILED}: {type(error).__name__}: {error}"
-            self._complaints.add(what, user)
-            self.start(user)
+    def _run(self) -> None:
+        while (user := self._next()) is not None:
+            try:
+                self._serve(user)
+            except Exception as error:  # noqa: BLE001 - of anything that is served
+                what = f"{_FAILED}: {type(error).__name__}: {error}"
+                self._complaints.add(what, user)
+                self.start(user)
+
+    def _next(self) -> int | None:
+        """Return a user who waits; None: this thread ends."""
+        with self._lock:
+            if self._is_closed or not self._users:
+                self._threads.discard(threading.current_thread())
+                return None
+            return self._users.popleft()

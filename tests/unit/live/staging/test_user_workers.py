@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 import threading
 from collections import deque
 
 import pytest
 
+from penstock.live.staging import user_workers
 from penstock.live.staging.user_workers import UserWorkers
 from penstock.live.wire.frames import WarningLog
 from support.waiting import LIMIT_S, until
@@ -34,6 +37,13 @@ def test_what_waits_is_served_after_an_error(caplog: pytest.LogCaptureFixture) -
     workers.close()
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait for threads that hang."""
+    monkeypatch.setattr(user_workers, "_END_S", 0.0)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_nobody_is_served_after_the_end() -> None:
     begun, go_on, served = threading.Event(), threading.Event(), []
 
@@ -50,5 +60,60 @@ def test_nobody_is_served_after_the_end() -> None:
     workers.close()
     workers.start(3)
     go_on.set()
-    workers._pool.shutdown(wait=True)
+    until(lambda: not workers._threads)
     assert served == [1]
+
+
+def test_as_many_users_as_allowed_are_served_at_the_same_time() -> None:
+    meeting, served = threading.Barrier(3), []
+
+    def serve(user: int) -> None:
+        served.append(user)
+        if user < 2:
+            meeting.wait(LIMIT_S)
+
+    workers = UserWorkers(2, serve, WarningLog(LOG))
+    for user in range(4):
+        workers.start(user)
+    until(lambda: len(served) == 2)
+    assert sorted(served) == [0, 1]
+    meeting.wait(LIMIT_S)
+    until(lambda: sorted(served) == [0, 1, 2, 3])
+    workers.close()
+
+
+def test_the_end_waits_for_what_is_under_way() -> None:
+    """A process that was started for a user is killed before the daemon ends."""
+    begun, is_done = threading.Event(), []
+
+    def serve(_: int) -> None:
+        begun.set()
+        until(lambda: workers._is_closed)
+        is_done.append(True)
+
+    workers = UserWorkers(1, serve, WarningLog(LOG))
+    workers.start(1)
+    assert begun.wait(LIMIT_S)
+    workers.close()
+    assert is_done
+
+
+#: Serves a user whose file system never answers, and ends.
+_HANGS = """
+import logging, threading
+from penstock.live.staging import user_workers
+from penstock.live.wire.frames import WarningLog
+begun = threading.Event()
+def serve(user):
+    begun.set()
+    threading.Event().wait()
+user_workers._END_S = 0.0
+workers = user_workers.UserWorkers(1, serve, WarningLog(logging.getLogger()))
+workers.start(1)
+begun.wait()
+workers.close()
+"""
+
+
+def test_a_file_system_that_hangs_does_not_keep_the_process_from_its_end() -> None:
+    subprocess.run([sys.executable, "-c", _HANGS], check=True, timeout=LIMIT_S)
