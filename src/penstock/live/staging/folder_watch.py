@@ -7,8 +7,8 @@ at which the file system is mounted) are not noticed. Of many that appear at onc
 look returns a few, and later looks the others.
 
 The folder above all of them is listed only if its time of modification has changed
-lately, so that a look costs one call plus one for each folder in use. Nothing is
-written.
+lately, so that a look costs a few calls plus one for each folder in use. Nothing is
+written. Links of users are not followed: they may lead to where no call returns.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.live.staging.job_folder import JobFolder
+from penstock.live.staging.own_folder import open_below
 
 __all__ = ["IDLE_S", "FolderChanges", "FolderWatch", "UserFolderWatch"]
 
@@ -38,6 +39,9 @@ _MOST_NEW: Final = 20
 #: Of one user among many: most folders that one look returns, that are in use, and that
 #: are listed.
 _MOST_NEW_OF_USER, _MOST_IN_USE, _MOST_LISTED = 5, 100, 2000
+
+#: How a folder is opened to list what is in it.
+_READ: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 #: Most users whose folders one look covers.
 _MOST_USERS: Final = 200
@@ -73,9 +77,14 @@ class FolderWatch:
     user
         Number of the user whose folders count, one of many; None: the user who runs
         this process.
+    above
+        Part of this path that the operator has chosen: links below it are not followed.
+        None: all that is above the folders of jobs.
     """
 
-    def __init__(self, pattern: str, user: int | None = None) -> None:
+    def __init__(
+        self, pattern: str, user: int | None = None, above: Path | None = None
+    ) -> None:
         is_one_of_many = user is not None
         self._user = os.geteuid() if user is None else user
         self._most_new = _MOST_NEW_OF_USER if is_one_of_many else _MOST_NEW
@@ -84,7 +93,9 @@ class FolderWatch:
         before, _, after = pattern.partition("{job}")
         head, _, prefix = before.rpartition("/")
         suffix = after.partition("/")[0]
-        self._parent = Path(head or "/")
+        parent = Path(head or "/")
+        self._chosen = parent if above is None else above
+        self._below = parent.relative_to(self._chosen).parts
         self._prefix, self._suffix = prefix, suffix
         # Hidden folders are no jobs.
         self._name = re.compile(
@@ -108,8 +119,18 @@ class FolderWatch:
 
     def look(self, now_s: float) -> FolderChanges:
         """Return what has changed since the last look."""
+        try:
+            parent = open_below(self._chosen, self._below)
+        except OSError:
+            return FolderChanges(ended=self._end(list(self._in_use)))
+        try:
+            return self._look_into(parent, now_s)
+        finally:
+            os.close(parent)
+
+    def _look_into(self, parent: int, now_s: float) -> FolderChanges:
         is_first = self._above == _NOT_LISTED
-        new_names = self._new_names(now_s)
+        new_names = self._new_names(parent, now_s)
         appeared = [] if is_first else new_names[: self._most_new]
         later = [] if is_first else new_names[self._most_new :]
         self._seen.difference_update(later)
@@ -118,26 +139,29 @@ class FolderWatch:
             # The others are never noticed.
             appeared = appeared[: max(self._most_in_use - len(self._in_use), 0)]
         self._in_use |= {name: _Use(-1, now_s) for name in appeared}
-        ended = [name for name in self._in_use if not self._is_used(name, now_s)]
-        for name in ended:
+        in_use = list(self._in_use)
+        ended = [name for name in in_use if not self._is_used(parent, name, now_s)]
+        used = [name for name in appeared if name not in ended]
+        return FolderChanges(self._keys(used), self._end(ended))
+
+    def _end(self, names: list[str]) -> list[str]:
+        """Return the keys of jobs whose folders are no longer in use."""
+        for name in names:
             del self._in_use[name]
-        used = [name for name in appeared if name in self._in_use]
-        return FolderChanges(self._keys(used), self._keys(ended))
+        return self._keys(names)
 
     def _keys(self, names: list[str]) -> list[str]:
         return [f"{self._user}:{name}" for name in names]
 
-    def _new_names(self, now_s: float) -> list[str]:
+    def _new_names(self, parent: int, now_s: float) -> list[str]:
         """Return names that were not there at the last listing, sorted."""
-        changed_ns = _changed_ns(self._parent)
+        changed_ns = _changed_ns(".", parent)
         is_same = changed_ns == self._above.changed_ns
         is_old = is_same and now_s - self._above.seen_s > _COARSE_S
         if changed_ns is None or (is_old and not self._has_more):
             return []
         try:
-            with os.scandir(self._parent) as entries:
-                listed = islice(entries, self._most_listed)
-                folders = [each.name for each in listed if _owner(each) == self._user]
+            folders = self._own_folders(parent)
         except OSError:
             return []
         if not is_same:
@@ -148,10 +172,20 @@ class FolderWatch:
         self._seen = present
         return new_names
 
-    def _is_used(self, name: str, now_s: float) -> bool:
+    def _own_folders(self, parent: int) -> list[str]:
+        """Return the names of folders of the user."""
+        opened = os.open(".", _READ, dir_fd=parent)
+        try:
+            with os.scandir(opened) as entries:
+                listed = islice(entries, self._most_listed)
+                return [each.name for each in listed if _owner(each) == self._user]
+        finally:
+            os.close(opened)
+
+    def _is_used(self, parent: int, name: str, now_s: float) -> bool:
         """Return True if the folder of a job is there and was changed lately."""
-        folder = self._parent / f"{self._prefix}{name}{self._suffix}"
-        changed_ns, use = _changed_ns(folder), self._in_use[name]
+        folder = f"{self._prefix}{name}{self._suffix}"
+        changed_ns, use = _changed_ns(folder, parent), self._in_use[name]
         if changed_ns is None:
             return False
         if changed_ns != use.changed_ns:
@@ -188,12 +222,12 @@ class UserFolderWatch:
     def _find_users(self, now_s: float) -> None:
         """Begin to watch users whose folders have appeared; forget those that left."""
         above = self._folders.above
-        changed_ns = _changed_ns(above)
         is_first = self._listed == _NOT_LISTED
-        is_same = changed_ns == self._listed.changed_ns
-        if changed_ns is None or (is_same and now_s - self._listed.seen_s > _COARSE_S):
-            return
         try:
+            changed_ns = above.stat().st_mtime_ns
+            is_same = changed_ns == self._listed.changed_ns
+            if is_same and now_s - self._listed.seen_s > _COARSE_S:
+                return
             with os.scandir(above) as entries:
                 owners = [(entry.path, _owner(entry)) for entry in entries]
         except OSError:
@@ -210,7 +244,7 @@ class UserFolderWatch:
                 del self._watches[user]
                 self._turns.remove(user)
         for user in sorted(present - self._watches.keys()):
-            watch = FolderWatch(self._folders.of_user(user), user)
+            watch = FolderWatch(self._folders.of_user(user), user, above)
             if not is_first:
                 watch.notice_all()
             self._watches[user] = watch
@@ -226,9 +260,13 @@ def _owner(entry: os.DirEntry[str]) -> int | None:
     return status.st_uid if stat.S_ISDIR(status.st_mode) else None
 
 
-def _changed_ns(folder: Path) -> int | None:
-    """Return when files were made or removed in a folder; None: there is no folder."""
+def _changed_ns(name: str, parent: int) -> int | None:
+    """Return when files were made or removed in a folder; None: there is no folder.
+
+    `parent` is a descriptor of the folder above.
+    """
     try:
-        return folder.stat().st_mtime_ns
+        status = os.stat(name, dir_fd=parent, follow_symlinks=False)
     except OSError:
         return None
+    return status.st_mtime_ns if stat.S_ISDIR(status.st_mode) else None

@@ -10,21 +10,17 @@ of that user makes what is missing, so that the kernel decides what is allowed.
 from __future__ import annotations
 
 import os
-import stat
-from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
+from penstock.live.staging.own_folder import make_own, open_below
 from penstock.live.wire.identity import user_name
 
 __all__ = ["JobFolder", "folder_name"]
 
 _JOB: Final = "{job}"
 _USER: Final = "{user}"
-_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
-#: Needs no permission to read the folder.
-_OPEN: Final = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def folder_name(user: int) -> str:
@@ -80,17 +76,30 @@ class JobFolder:
         return Path(self.of_user(user).replace(_JOB, job_name))
 
     def is_there(self, user: int, job_name: str) -> bool:
-        """Return True if the part of the path with the name of the job exists."""
+        """Return True if the part of the path with the name of the job exists.
+
+        It may be a link of the user: no link below `above` is followed.
+        """
         own = Path(self.of_user(user).partition(_JOB)[0].rpartition("/")[0] or "/")
-        folder = self.path(user, job_name)
-        return (own / folder.relative_to(own).parts[0]).exists()
+        part = self.path(user, job_name).relative_to(own).parts[0]
+        try:
+            parent = open_below(self.above, own.relative_to(self.above).parts)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        try:
+            os.stat(part, dir_fd=parent, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        finally:
+            os.close(parent)
+        return True
 
     def make(self, user: int, job_name: str) -> Path:
         """Make and return the folder of a job, as its user, who runs this process."""
         folder = self.path(user, job_name)
         try:
             self.above.mkdir(parents=True, exist_ok=True)
-            _make_below(self.above, folder)
+            make_own(self.above, folder, "choose another job_folder")
         except OSError as error:
             raise InputError(
                 f"cannot make the folder: {error.strerror}",
@@ -98,44 +107,3 @@ class JobFolder:
                 remedy="check the setting job_folder",
             ) from None
         return folder
-
-
-def _make_below(above: Path, folder: Path) -> None:
-    """Make `folder`, and those between it and `above`, for this user.
-
-    Raises `InputError` if another user has made one of them, or could put a folder or a
-    link of its own in the place of one.
-    """
-    own = os.geteuid()
-    if above.lstat().st_uid not in (0, own) or above.stat().st_uid not in (0, own):
-        raise _refused(above, "belongs neither to root nor to you")
-    with ExitStack() as stack:
-        place, parent = above, os.open(above, _OPEN)
-        stack.callback(os.close, parent)
-        for part in folder.relative_to(above).parts:
-            mode = os.fstat(parent).st_mode
-            if mode & _OTHERS_WRITE and not mode & stat.S_ISVTX:
-                raise _refused(place, "lets other users replace folders", "chmod +t it")
-            place /= part
-            parent = _make_own(parent, part, place)
-            stack.callback(os.close, parent)
-
-
-def _make_own(parent: int, part: str, place: Path) -> int:
-    """Make a folder of this user in an open one, and open it; follow no link."""
-    with suppress(FileExistsError):
-        os.mkdir(part, mode=0o700, dir_fd=parent)
-    try:
-        opened = os.open(part, _OPEN | os.O_NOFOLLOW, dir_fd=parent)
-    except NotADirectoryError:
-        raise _refused(place, "is not a folder that belongs to you") from None
-    if os.fstat(opened).st_uid != os.geteuid():
-        os.close(opened)
-        raise _refused(place, "is not a folder that belongs to you")
-    return opened
-
-
-def _refused(
-    place: Path, what: str, remedy: str = "choose another job_folder"
-) -> InputError:
-    return InputError(what, where=str(place), remedy=remedy)

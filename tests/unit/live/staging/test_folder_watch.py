@@ -139,6 +139,40 @@ def test_folders_of_a_file_system_that_is_mounted_later_are_old(tmp_path: Path) 
     assert watch.look(2.0).appeared == _keys(["new"])
 
 
+def test_a_folder_that_becomes_a_link_is_no_longer_in_use(tmp_path: Path) -> None:
+    """A link may lead to where no call returns."""
+    watch = FolderWatch(f"{tmp_path}/jobs/{{job}}")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    watch.look(0.0)
+    _make(tmp_path / "jobs" / "a")
+    assert watch.look(1.0) == _changes(["a"], [])
+    (tmp_path / "jobs" / "a").rmdir()
+    (tmp_path / "jobs" / "a").symlink_to(tmp_path / "elsewhere")
+    assert watch.look(2.0) == _changes([], ["a"])
+
+
+def test_the_operator_may_have_put_a_link_above(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    watch = FolderWatch(f"{tmp_path}/link/{{job}}")
+    watch.look(0.0)
+    _make(tmp_path / "real" / "a")
+    assert watch.look(1.0) == _changes(["a"], [])
+
+
+def test_looks_leave_no_descriptor_open(tmp_path: Path) -> None:
+    watch = FolderWatch(f"{tmp_path}/jobs/{{job}}", OWN, tmp_path)
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208
+    watch.look(0.0)
+    (tmp_path / "jobs").mkdir()
+    watch.look(1.0)
+    (tmp_path / "jobs").rmdir()
+    (tmp_path / "jobs").write_text("a file")
+    watch.look(2.0)
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
+
+
 # --- All users ------------------------------------------------------------------------
 
 
@@ -186,6 +220,28 @@ def test_a_link_to_the_folder_of_another_user_shows_nothing(tmp_path: Path) -> N
     (tmp_path / first.pw_name).symlink_to(tmp_path / second.pw_name)
     _make_for(second, tmp_path / second.pw_name / "sim")
     assert watch.look(1.0) == _changes(["sim"], [], second.pw_uid)
+
+
+@NEEDS_ROOT
+@pytest.mark.parametrize("link", ["{user}", "{user}/jobs"])
+def test_a_link_above_the_folders_of_a_user_is_not_followed(
+    tmp_path: Path, link: str
+) -> None:
+    """Also while a folder of this user is in use."""
+    user, _ = two_known_users()
+    (tmp_path / "users").mkdir()
+    pattern = f"{tmp_path}/users/{{user}}/jobs/{{job}}"
+    watch = UserFolderWatch(JobFolder(pattern, all_users=True))
+    place = tmp_path / "users" / user.pw_name
+    _make_for(user, place, place / "jobs")
+    watch.look(0.0)
+    _make_for(user, place / "jobs" / "sim")
+    assert watch.look(1.0) == _changes(["sim"], [], user.pw_uid)
+    replaced = tmp_path / "users" / link.replace("{user}", user.pw_name)
+    replaced.rename(tmp_path / "elsewhere")
+    replaced.symlink_to(tmp_path / "elsewhere")
+    assert watch.look(2.0) == _changes([], ["sim"], user.pw_uid)
+    assert watch.look(3.0) == NOTHING
 
 
 @NEEDS_ROOT

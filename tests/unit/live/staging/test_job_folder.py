@@ -61,6 +61,19 @@ def test_a_folder_is_made_and_found_again(tmp_path: Path) -> None:
     assert folders.make(OWN, "sim") == made
 
 
+def test_a_link_in_the_place_of_a_folder_is_looked_at_and_not_followed(
+    tmp_path: Path,
+) -> None:
+    """It may lead to where no call returns."""
+    folders = JobFolder(f"{tmp_path}/{{user}}/{{job}}")
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / "sim").symlink_to("nowhere")
+    assert folders.is_there(OWN, "sim")
+    (tmp_path / NAME).rename(tmp_path / "elsewhere")
+    (tmp_path / NAME).symlink_to(tmp_path / "elsewhere")
+    assert not folders.is_there(OWN, "sim")
+
+
 @pytest.mark.parametrize("link", ["users/{user}", "users/{user}/sim"])
 def test_links_and_files_are_refused(tmp_path: Path, link: str) -> None:
     place = tmp_path / link.replace("{user}", NAME)
@@ -84,6 +97,8 @@ def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
     (tmp_path / NAME / "bad").write_text("a file")
     with pytest.raises(InputError):
         folders.make(OWN, "bad")
+    for job in ("sim", "missing"):
+        folders.is_there(OWN, job)
     assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
 
 
