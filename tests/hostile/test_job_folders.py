@@ -272,6 +272,6 @@ def test_a_folder_on_a_target_that_another_user_made_first_is_refused(
     as_user(shared.attacker.pw_uid, place.mkdir)
     key = shared.move(shared.victim, "sim", 0)
     until(lambda: key in shared.partitioner.failures)
-    assert "is not a folder of this user" in shared.partitioner.failures[key]
+    assert "is not a folder that belongs to you" in shared.partitioner.failures[key]
     assert list(shared.folder(shared.victim, "sim").iterdir()) == []
     shared.partitioner.close()

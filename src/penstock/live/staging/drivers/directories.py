@@ -9,12 +9,12 @@ can be created at any moment.
 
 Where there are many users, the links of each lead to a folder of its own on the target,
 ``TARGET/USER``: nobody else can put a file there under the name that a program uses.
+A target is refused if other users can replace this folder (`make_own`).
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
@@ -23,6 +23,7 @@ from typing import Self
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.staging.drivers.driver import distinct
+from penstock.live.staging.own_folder import make_own
 
 __all__ = ["Directories"]
 
@@ -88,7 +89,7 @@ class Directories:
             directory.mkdir(parents=True, exist_ok=True)
             if self._user_name:
                 for name in chosen:
-                    _make_own(self._place(name))
+                    _make_folder(self._place(name))
             for slot in range(len(self.targets)):
                 place = self._place(chosen[slot % len(chosen)])
                 _replace_link(directory / str(slot), place)
@@ -97,17 +98,12 @@ class Directories:
             raise InputError(str(error.strerror), where=where) from None
 
 
-def _make_own(folder: Path) -> None:
-    """Make the folder of a user on a target, unless it exists and is the user's."""
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    status = folder.lstat()
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
-        raise InputError(
-            "is not a folder of this user",
-            where=str(folder),
-            remedy="ask an administrator to remove it",
-        )
+def _make_folder(place: Path) -> None:
+    """Make the folder of a user on a target."""
+    try:
+        make_own(place.parent, place, "ask an administrator")
+    except OSError as error:
+        raise InputError(str(error.strerror), where=str(place)) from None
 
 
 def _replace_link(link: Path, target: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.staging.drivers.directories import Directories
+from support.users import NEEDS_ROOT, NOBODY
 
 
 @pytest.fixture
@@ -118,5 +119,27 @@ def test_a_link_in_the_place_of_a_users_folder_is_refused(
     root: Path, tmp_path: Path
 ) -> None:
     (root / "b" / "ann").symlink_to(tmp_path)
-    with pytest.raises(InputError, match=r"b/ann: is not a folder of this user"):
+    with pytest.raises(InputError, match=r"b/ann: is not a folder that belongs to you"):
+        Directories(root).for_user("ann").assign(tmp_path / "job", ["b"])
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_a_target_on_which_others_can_replace_the_folder_is_refused(
+    root: Path, tmp_path: Path, mode: int
+) -> None:
+    driver = Directories(root).for_user("ann")
+    (root / "b").chmod(mode)
+    with pytest.raises(InputError, match=r"b: lets other users replace folders"):
+        driver.assign(tmp_path / "job", ["b"])
+    assert list((tmp_path / "job").iterdir()) == []
+    (root / "b").chmod(mode | 0o1000)
+    driver.assign(tmp_path / "job", ["b"])
+    assert (tmp_path / "job" / "0").resolve() == (root / "b" / "ann").resolve()
+
+
+@NEEDS_ROOT
+def test_a_target_of_another_user_is_refused(root: Path, tmp_path: Path) -> None:
+    """Its owner can replace folders of other users, sticky bit or not."""
+    os.chown(root / "b", NOBODY, NOBODY)
+    with pytest.raises(InputError, match=r"b: belongs neither to root nor to you"):
         Directories(root).for_user("ann").assign(tmp_path / "job", ["b"])
