@@ -43,6 +43,10 @@ _MOST_NEW_OF_USER, _MOST_IN_USE, _MOST_LISTED = 5, 100, 2000
 #: How a folder is opened to list what is in it.
 _READ: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
+#: Most entries that one look reads where the folders of users are: any user may be
+#: allowed to make many there.
+_MOST_ENTRIES: Final = 2000
+
 #: Most users whose folders one look covers.
 _MOST_USERS: Final = 200
 
@@ -194,12 +198,41 @@ class FolderWatch:
         return now_s - use.seen_s < IDLE_S
 
 
+class _UserListing:
+    """A listing of the folders of users, of which each look reads a part."""
+
+    def __init__(self, folders: JobFolder) -> None:
+        self.users: set[int] = set()
+        """Users who have a folder under their name, as far as it was read."""
+        self._folders = folders
+        self._entries = os.scandir(folders.above)
+        #: Owner of an entry -> name of its folder. The user database may be slow.
+        self._names: dict[int, str] = {}
+
+    def read_on(self) -> bool:
+        """Read a part; return True if it was the last one."""
+        part = list(islice(self._entries, _MOST_ENTRIES))
+        for entry in part:
+            user = _owner(entry)
+            if user is not None and entry.name == self._name_of(user):
+                self.users.add(user)
+        return len(part) < _MOST_ENTRIES
+
+    def _name_of(self, user: int) -> str:
+        if user not in self._names:
+            self._names[user] = self._folders.top_of_user(user).name
+        return self._names[user]
+
+
 class UserFolderWatch:
     """Watches the folders of all users: each has one above those of its jobs."""
 
     def __init__(self, folders: JobFolder) -> None:
         self._folders = folders
-        self._listed = _NOT_LISTED
+        #: The folder above all of them, at the last listing, and when that began (s).
+        self._listed, self._begun_s = _NOT_LISTED, 0.0
+        self._listing: _UserListing | None = None
+        self._is_first = True
         #: User -> watch of its folders.
         self._watches: dict[int, FolderWatch] = {}
         #: Users in the order of the next looks.
@@ -221,39 +254,51 @@ class UserFolderWatch:
 
     def _find_users(self, now_s: float) -> None:
         """Begin to watch users whose folders have appeared; forget those that left."""
-        above = self._folders.above
-        is_first = self._listed == _NOT_LISTED
         try:
-            changed_ns = above.stat().st_mtime_ns
-            is_same = changed_ns == self._listed.changed_ns
-            if is_same and now_s - self._listed.seen_s > _COARSE_S:
+            if self._listing is None and self._is_changed(now_s):
+                self._listing = _UserListing(self._folders)
+                self._begun_s = now_s
+            if self._listing is None:
                 return
-            with os.scandir(above) as entries:
-                owners = [(entry.path, _owner(entry)) for entry in entries]
+            is_over = self._listing.read_on()
         except OSError:
+            self._listing, self._listed = None, _NOT_LISTED
             return
-        if not is_same:
-            self._listed = _Use(changed_ns, now_s)
-        present = {
-            user
-            for path, user in owners
-            if user is not None and Path(path) == self._folders.top_of_user(user)
-        }
-        for user in self._watches.keys() - present:
-            if not self._watches[user].is_used:
-                del self._watches[user]
-                self._turns.remove(user)
-        for user in sorted(present - self._watches.keys()):
-            watch = FolderWatch(self._folders.of_user(user), user, above)
-            if not is_first:
+        self._watch_new(self._listing.users)
+        if is_over:
+            self._forget_others(self._listing.users)
+            self._listing, self._is_first = None, False
+
+    def _is_changed(self, now_s: float) -> bool:
+        """Return True unless the last listing began long after the last change."""
+        changed_ns = self._folders.above.stat().st_mtime_ns
+        if changed_ns == self._listed.changed_ns:
+            return self._begun_s - self._listed.seen_s <= _COARSE_S
+        self._listed = _Use(changed_ns, now_s)
+        return True
+
+    def _watch_new(self, users: set[int]) -> None:
+        for user in sorted(users - self._watches.keys()):
+            pattern = self._folders.of_user(user)
+            watch = FolderWatch(pattern, user, self._folders.above)
+            if not self._is_first:
                 watch.notice_all()
             self._watches[user] = watch
             self._turns.append(user)
+
+    def _forget_others(self, users: set[int]) -> None:
+        for user in self._watches.keys() - users:
+            if not self._watches[user].is_used:
+                del self._watches[user]
+                self._turns.remove(user)
 
 
 def _owner(entry: os.DirEntry[str]) -> int | None:
     """Return the owner of a folder; None: the entry is a link or another file."""
     try:
+        # In most file systems, the first one costs no call.
+        if not entry.is_dir(follow_symlinks=False):
+            return None
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return None

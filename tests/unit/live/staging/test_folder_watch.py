@@ -282,3 +282,58 @@ def test_all_users_have_turns_while_others_come(
         appeared += watch.look(2.0 + count).appeared
         _make(tmp_path / f"other{count}")
     assert sorted(appeared) == sorted(f"{user.pw_uid}:sim" for user in users)
+
+
+@NEEDS_ROOT
+def test_many_entries_of_one_user_cost_little_and_hide_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries are read in parts, and each owner is looked up once."""
+    monkeypatch.setattr(folder_watch, "_MOST_ENTRIES", 5)
+    read, asked = 0, []
+
+    def owner(entry: os.DirEntry[str]) -> int | None:
+        nonlocal read
+        read += 1
+        return entry.stat(follow_symlinks=False).st_uid
+
+    def top_of_user(folders: JobFolder, user: int) -> Path:
+        asked.append(user)
+        return folders.above / pwd.getpwuid(user).pw_name
+
+    first, second = two_known_users()
+    watch = UserFolderWatch(JobFolder(f"{tmp_path}/{{user}}/{{job}}", all_users=True))
+    watch.look(0.0)
+    _make_for(first, *(tmp_path / f"junk{number}" for number in range(28)))
+    _make_for(second, tmp_path / second.pw_name, tmp_path / second.pw_name / "sim")
+    monkeypatch.setattr(folder_watch, "_owner", owner)
+    monkeypatch.setattr(JobFolder, "top_of_user", top_of_user)
+    appeared, reads = [], []
+    # Six looks for a listing of 29 entries, and the folder of the user at one of them.
+    for count in range(6):
+        read = 0
+        appeared += watch.look(1.0 + count).appeared
+        reads.append(read)
+    assert appeared == [f"{second.pw_uid}:sim"]
+    assert max(reads) <= 5 + 1
+    assert sorted(asked) == sorted([first.pw_uid, second.pw_uid])
+    assert list(watch._watches) == [second.pw_uid]
+
+
+@NEEDS_ROOT
+def test_a_change_while_entries_are_read_is_seen_with_coarse_times(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The listing took long; the time of modification is the same as at its begin."""
+    monkeypatch.setattr(folder_watch, "_MOST_ENTRIES", 1)
+    first, second = two_known_users()
+    _make_for(first, tmp_path / first.pw_name)
+    watch = UserFolderWatch(JobFolder(f"{tmp_path}/{{user}}/{{job}}", all_users=True))
+    changed_ns = tmp_path.stat().st_mtime_ns
+    for look_s in (0.0, 10.0):
+        watch.look(look_s)
+    _make_for(second, tmp_path / second.pw_name)
+    os.utime(tmp_path, ns=(changed_ns, changed_ns))
+    for look_s in (20.0, 30.0, 40.0):
+        watch.look(look_s)
+    assert sorted(watch._watches) == sorted([first.pw_uid, second.pw_uid])
