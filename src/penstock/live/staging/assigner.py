@@ -130,6 +130,8 @@ def assign_as(
     ------
     InputError
         If the user database of this node does not know the user.
+    UnavailableError
+        If it does not tell the groups of the user.
     OSError
         If no process can be started.
     """

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import pwd
+import shutil
+import subprocess
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from penstock.errors import InputError, UnavailableError
 
 __all__ = [
     "KnownUser",
@@ -21,6 +25,11 @@ __all__ = [
     "user_id",
     "user_name",
 ]
+
+
+#: The program that tells the groups of a user, and the time that it has (s).
+_PROGRAM: Final = "id"
+_LIMIT_S: Final = 60.0
 
 
 class KnownUser(NamedTuple):
@@ -58,12 +67,45 @@ def user_id(word: str) -> int | None:
 
 
 def known_user(user: int) -> KnownUser | None:
-    """Return what the user database knows of a user id; None: nothing."""
+    """Return what the user database knows of a user id; None: nothing.
+
+    The answer can take long. Other threads go on meanwhile.
+
+    Raises
+    ------
+    UnavailableError
+        If the database does not tell the groups of the user.
+    """
     entry = _entry(user)
     if entry is None:
         return None
-    groups = os.getgrouplist(entry.pw_name, entry.pw_gid)
-    return KnownUser(entry.pw_name, entry.pw_gid, tuple(groups))
+    return KnownUser(entry.pw_name, entry.pw_gid, _groups(entry.pw_name))
+
+
+def _groups(name: str) -> tuple[int, ...]:
+    """Return all groups of a user.
+
+    `os.getgrouplist` would stop all threads until the database has answered: it does
+    not release Python's lock.
+    """
+    program = shutil.which(_PROGRAM)
+    if program is None:
+        raise InputError(f"there is no program `{_PROGRAM}`", remedy="check PATH")
+    try:
+        answer = subprocess.run(  # noqa: S603 - a fixed program, no shell
+            [program, "-G", "--", name],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=_LIMIT_S,
+            check=True,
+        )
+    except subprocess.SubprocessError:
+        raise UnavailableError(
+            f"the user database does not tell the groups of {name!r}",
+            remedy=f"check that `{_PROGRAM} -G {name}` answers within {_LIMIT_S:g} s",
+        ) from None
+    return tuple(map(int, answer.stdout.split()))
 
 
 def is_operator(user: int) -> bool:

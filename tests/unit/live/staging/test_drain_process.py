@@ -21,6 +21,7 @@ from penstock.errors import InputError
 from penstock.live.staging import drain_process
 from penstock.live.staging.drain import drain_folder, list_journals
 from penstock.live.staging.drain_process import NamedDrain, start_drainer
+from penstock.live.wire.identity import KnownUser
 from penstock.native import files
 from support.journals import HandMadeJournal
 from support.waiting import LIMIT_S, until
@@ -65,7 +66,8 @@ def test_a_drainer_has_the_groups_of_its_user_and_no_others(
     started: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = pwd.getpwnam("daemon" if os.geteuid() != 1 else "bin")
-    monkeypatch.setattr(os, "getgrouplist", lambda name, group: [group, 4711])
+    known = KnownUser(other.pw_name, other.pw_gid, (other.pw_gid, 4711))
+    monkeypatch.setattr(drain_process, "known_user", lambda _: known)
     start_drainer(Path("/j"), other.pw_uid, 7)
     start_drainer(Path("/j"), other.pw_uid)
     with_group, without = started
