@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import InputError, PenstockError
 from penstock.live.control.activity.phases import PastOperation
 from penstock.live.control.activity.usage import Kind
-from penstock.live.control.histories import history_key, past_of
+from penstock.live.control.histories import history_key, namesake_past, past_of
 from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.output import CoordinatorOutput
 from penstock.live.control.rates.controller import Controller
@@ -187,7 +187,7 @@ class Coordinator:
             # The batch system tells the name on one node, which may be the last.
             job.history_name = message.history_name
             if not job.predictor.past_bytes:
-                self._learn(job, past_of(message, self._recall, now))
+                self._learn(job, namesake_past(message, self._recall, now))
 
     def _learn(self, job: JobRecord, history: JobHistory | None) -> None:
         for volume_bytes in history.past_bytes if history else ():

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.wire.messages import JobJoined
 
-__all__ = ["history_key", "past_of"]
+__all__ = ["history_key", "namesake_past", "past_of"]
 
 
 def history_key(user: int, name: str) -> str:
@@ -36,7 +36,18 @@ def past_of(
         Returns what was saved under a key, or None.
     """
     own = recall(message.job_key)
-    if own is not None or not message.history_name:
-        return own
+    return own if own is not None else namesake_past(message, recall, now)
+
+
+def namesake_past(
+    message: JobJoined, recall: Callable[[str], JobHistory | None], now: float
+) -> JobHistory | None:
+    """Return what earlier jobs of the same name in the batch system teach.
+
+    Unlike `past_of` it does not ask for the history of the job itself: that of a job
+    that runs is saved again and again, even if it has done nothing yet.
+    """
+    if not message.history_name:
+        return None
     namesake = recall(history_key(message.user, message.history_name))
     return namesake.for_new_run(now) if namesake else None

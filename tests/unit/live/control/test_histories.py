@@ -68,5 +68,7 @@ def test_what_a_job_has_done_helps_the_next_of_its_name() -> None:
     coordinator.receive("m", AgentHello([]), 9.0)
     coordinator.receive("m", joined("14", ""), 9.0)
     assert coordinator.histories(9.0)["7:14"].past_bytes == ()
+    # The daemon saves what running jobs have done every few seconds.
+    saved |= coordinator.histories(9.0)
     coordinator.receive("n", joined("14"), 9.0)
     assert coordinator.histories(9.0)["7:14"].past_bytes == (500.0,)
