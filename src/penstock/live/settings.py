@@ -311,7 +311,8 @@ class Settings:
         "30 d",
         duration(3600.0, 1e10),
         "how long the volumes and times of a job's operations are remembered for its "
-        "next run under the same name; its age and lost time: for one hour",
+        "next run under the same name, for the last 2,000 names of each user and "
+        "10,000 in all; its age and lost time: for one hour",
         "TIME",
     )
     archive: str = _setting(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.errors import InputError, PenstockError
 from penstock.live.control.activity.phases import PastOperation
 from penstock.live.control.activity.usage import Kind
-from penstock.live.control.histories import history_key, namesake_past, past_of
+from penstock.live.control.histories import for_namesakes, namesake_past, past_of
 from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.output import CoordinatorOutput
 from penstock.live.control.rates.controller import Controller
@@ -123,8 +123,7 @@ class Coordinator:
         self._jobs: dict[str, JobRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
         #: Keys of jobs whose agents may have to be sent other grants. The tracker adds
-        #: to the same set, which must not be replaced (`|=` with the keys of a
-        #: dictionary replaces it).
+        #: to the same set: it is changed in place, never replaced.
         self._stale: set[str] = set()
         self._operations = OperationTracker(agent_config.gap_s, self._stale)
         self._start_rate = inf
@@ -243,8 +242,7 @@ class Coordinator:
             self._operations.end(job, now)
         history = self._output.left[job_key] = job.history(now)
         self._output.retargeted.pop(job_key, None)
-        if job.history_name and history.is_of_use:
-            self._output.learnt[history_key(job.user, job.history_name)] = history
+        self._output.learnt |= for_namesakes(job.user, job.history_name, history)
         if job.has_operated:
             self._output.left_runs.append(job.run(now, left=True))
         job.storage.leave(job_key, now)

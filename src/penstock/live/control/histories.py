@@ -10,11 +10,12 @@ them may run at a time, so age and lost time are not passed on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.wire.messages import JobJoined
 
-__all__ = ["history_key", "namesake_past", "past_of"]
+__all__ = ["for_namesakes", "history_key", "namesake_past", "past_of"]
 
 
 def history_key(user: int, name: str) -> str:
@@ -51,3 +52,13 @@ def namesake_past(
         return None
     namesake = recall(history_key(message.user, message.history_name))
     return namesake.for_new_run(now) if namesake else None
+
+
+def for_namesakes(user: int, name: str, history: JobHistory) -> dict[str, JobHistory]:
+    """Return what a job teaches to later jobs of its name in the batch system, by key.
+
+    Nothing if it has no such name, or has done nothing.
+    """
+    if not name or not history.is_of_use:
+        return {}
+    return {history_key(user, name): replace(history, is_lasting=True)}

@@ -142,8 +142,7 @@ class JobRecord:
     hint_work_s: float = 0.0
     """Time for which it computes between two operations, announced; 0: unknown."""
     most_processes: int = 0
-    """Most processes that it had at a time, in this run or the one before; 0: not
-    counted."""
+    """Most processes at a time, in this run or the one before; 0: not counted."""
     requests: RequestMeter = field(default_factory=RequestMeter)
     """Its requests and pauses."""
     draw: float = 0.0
@@ -542,6 +541,7 @@ class JobRecord:
             processes=self.most_processes,
             round_bytes=self.requests.round_bytes,
             pause_s=self.requests.pause_s,
+            is_lasting=not self.history_name,
         )
 
     def is_in_large_call(self, now: float) -> bool:

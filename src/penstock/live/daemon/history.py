@@ -4,7 +4,12 @@
 A job that comes back under the same key within `_SAME_RUN_S` continues its history.
 After a longer time it begins a new run, with a yield of 1, but what was learnt of its
 operations (volumes, length of an iteration, processes) still helps to predict and to
-place it. That is kept for `kept_s`, for at most `_MOST_KEPT` jobs, the latest ones.
+place it. That is kept for `kept_s`. No job comes back under the number that a batch
+system has given it: what is saved under the number is kept for `_SAME_RUN_S` only.
+
+Of each user the latest `_MOST_OF_USER` jobs are kept, of all users `_MOST_KEPT`; those
+who have the most lose their oldest ones first. Jobs that are kept for `_SAME_RUN_S`
+only are counted by themselves, so that they do not replace the others.
 
 - It comes back while the controller runs (the next program of the same job): the time
   between counts as work.
@@ -24,9 +29,11 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -40,14 +47,16 @@ __all__ = ["History"]
 _LOG: Final = logging.getLogger("penstock.history")
 #: A job that comes back within this time continues its run.
 _SAME_RUN_S: Final = 3600.0
-#: Most jobs of which something is kept longer than that.
+#: Most jobs that are kept, of all users and of one user.
 _MOST_KEPT: Final = 10_000
+_MOST_OF_USER: Final = 2_000
 #: How long to wait for a lock on the file.
 _LOCK_S: Final = 1.0
 #: Version of the table; a file of another version is renamed.
-_VERSION: Final = 5
+_VERSION: Final = 6
 #: seen (s, wall clock), age, lost, shown_lost and iteration_time (s), volumes (bytes,
-#: JSON), processes (0: not counted), request (bytes, 0: not known), pause (s).
+#: JSON), processes (0: not counted), request (bytes, 0: not known), pause (s),
+#: lasting (0 or 1).
 _TABLE: Final = """
 CREATE TABLE IF NOT EXISTS past (
     job TEXT PRIMARY KEY,
@@ -60,13 +69,14 @@ CREATE TABLE IF NOT EXISTS past (
     shown_lost REAL NOT NULL,
     processes INTEGER NOT NULL,
     request REAL NOT NULL,
-    pause REAL NOT NULL
+    pause REAL NOT NULL,
+    lasting INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID
 """
-_SAVE: Final = "INSERT OR REPLACE INTO past VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SAVE: Final = f"INSERT OR REPLACE INTO past VALUES ({', '.join('?' * 12)})"  # noqa: S608
 _LOAD: Final = (
     "SELECT job, seen, age, lost, iterations, iteration_time, volumes, shown_lost, "
-    "processes, request, pause FROM past"
+    "processes, request, pause, lasting FROM past"
 )
 
 
@@ -111,13 +121,24 @@ class History:
     def _load(self, database: sqlite3.Connection) -> None:
         now, wall = self._now(), self._wall()
         for row in list(database.execute(_LOAD)):
-            job, seen, age, lost, iterations, iteration_time, volumes, *rest = row
+            (
+                job,
+                seen,
+                age,
+                lost,
+                iterations,
+                iteration_time,
+                volumes,
+                *rest,
+                lasting,
+            ) = row
             # The wall clock may have been set back since: nothing is from the future.
             seen_s = now - max(wall - seen, 0.0)
             past_bytes = tuple(map(float, json.loads(volumes)))
             history = JobHistory(
                 seen_s - age, lost, iterations, iteration_time, past_bytes, *rest
             )
+            history = replace(history, is_lasting=bool(lasting))
             self._entries[job] = _Entry(seen_s, history, from_file=True)
 
     def recall(self, job_key: str) -> JobHistory | None:
@@ -144,19 +165,21 @@ class History:
             job_key: _Entry(now, history, from_file=False)
             for job_key, history in histories.items()
         }
-        known = self._entries | new
-        kept = {job: e for job, e in known.items() if self._is_kept(e, now)}
-        if len(kept) > _MOST_KEPT:
-            latest = sorted(kept, key=lambda job: kept[job].seen_s)[-_MOST_KEPT:]
-            kept = {job: kept[job] for job in latest}
-        self._entries = kept
+        # New ones first: of equally late ones, they are kept.
+        known = new | {job: e for job, e in self._entries.items() if job not in new}
+        kept = [(job, e) for job, e in known.items() if self._is_kept(e, now)]
+        self._entries = dict(
+            each
+            for is_lasting in (True, False)
+            for each in _latest([k for k in kept if _is_lasting(k[1]) is is_lasting])
+        )
         expired = known.keys() - self._entries.keys()
         if new:
             rows = [_row(job, entry, self._wall()) for job, entry in new.items()]
             self._try(lambda database: _save(database, rows, expired))
 
     def _is_kept(self, entry: _Entry, now: float) -> bool:
-        lasting_s = self._kept_s if entry.history.is_of_use else _SAME_RUN_S
+        lasting_s = self._kept_s if _is_lasting(entry) else _SAME_RUN_S
         return entry.seen_s >= now - max(lasting_s, _SAME_RUN_S)
 
     def close(self) -> None:
@@ -196,6 +219,28 @@ class History:
         """Rename a file that cannot be used; the next save creates a new one."""
         with suppress(OSError):
             self._path.replace(self._path.with_suffix(suffix))
+
+
+def _is_lasting(entry: _Entry) -> bool:
+    """Return True if an entry says something about a later run under its key."""
+    return entry.history.is_lasting and entry.history.is_of_use
+
+
+def _latest(entries: Sequence[tuple[str, _Entry]]) -> Iterable[tuple[str, _Entry]]:
+    """Return the latest entries of each user, as far as there is a place for them."""
+    if len(entries) <= _MOST_OF_USER:
+        return entries
+    counts: Counter[str] = Counter()
+    ranked = []
+    for key, entry in sorted(entries, key=lambda each: -each[1].seen_s):
+        # A key begins with the number of the user: see `histories`.
+        user = re.split("[:/]", key, maxsplit=1)[0]
+        counts[user] += 1
+        if counts[user] <= _MOST_OF_USER:
+            ranked.append((counts[user], key, entry))
+    # The latest entry of every user, then the last but one of every user, and so on.
+    ranked.sort(key=lambda each: each[0])
+    return [(key, entry) for _, key, entry in ranked[:_MOST_KEPT]]
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -243,6 +288,7 @@ def _row(job: str, entry: _Entry, wall: float) -> tuple[str | float, ...]:
         history.processes,
         history.round_bytes,
         history.pause_s,
+        int(history.is_lasting),
     )
 
 

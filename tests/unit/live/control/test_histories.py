@@ -60,6 +60,9 @@ def test_what_a_job_has_done_helps_the_next_of_its_name() -> None:
     assert output.left.keys() == {"7:12"}
     assert output.learnt.keys() == {history_key(7, "climate")}
     assert output.learnt["7/climate"].past_bytes == (500.0,)
+    # No later job has its number.
+    assert output.learnt["7/climate"].is_lasting
+    assert not output.left["7:12"].is_lasting
     saved |= output.learnt
     coordinator.receive("n", joined("13"), 9.0)
     assert coordinator.histories(9.0)["7:13"].past_bytes == (500.0,)

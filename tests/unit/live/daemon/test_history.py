@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -179,14 +180,54 @@ def test_what_was_learnt_of_a_job_outlives_its_run(tmp_path: Path) -> None:
 def test_the_oldest_of_too_many_are_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history_module, "_MOST_KEPT", 2)
+    monkeypatch.setattr(history_module, "_MOST_OF_USER", 2)
     clock = Clock(100.0)
     history = History(tmp_path / "h.sqlite", clock, Clock(1e9), kept_s=86400.0)
-    for job in "abc":
+    for job in ("7:a", "7/b", "7:c", "8:a"):
         clock.now += 1.0
         history.save({job: JobHistory(0.0, processes=1)})
-    assert [history.recall(job) is not None for job in "abc"] == [False, True, True]
+    assert history._entries.keys() == {"7/b", "7:c", "8:a"}
     history.close()
+
+
+def test_a_user_with_many_jobs_pushes_out_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "_MOST_OF_USER", 3)
+    monkeypatch.setattr(history_module, "_MOST_KEPT", 4)
+    clock = Clock(100.0)
+    history = History(tmp_path / "h.sqlite", clock, Clock(1e9), kept_s=86400.0)
+    for number, job in enumerate(("9:a", "8:a", "8:b", *(f"7:{n}" for n in range(9)))):
+        clock.now = 100.0 + number
+        history.save({job: JobHistory(0.0, processes=1)})
+    # Of all users the latest ones, in turn.
+    assert history._entries.keys() == {"9:a", "8:b", "7:8", "7:7"}
+    history.close()
+
+
+def test_numbers_of_a_batch_system_are_kept_for_the_same_run_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_module, "_MOST_OF_USER", 3)
+    path, clock, wall = tmp_path / "h.sqlite", Clock(100.0), Clock(1e9)
+    history = History(path, clock, wall, kept_s=10 * 86400.0)
+    past = JobHistory(40.0, 7.0, past_bytes=(5.0,))
+    history.save({"7/weekly": past})
+    for number in range(9):
+        clock.now += 1.0
+        numbered = replace(past, is_lasting=False)
+        history.save({f"7:{number}": numbered, "7/daily": past})
+    assert history.recall("7:8") == numbered
+    # They have not replaced a name.
+    assert history._entries.keys() == {"7/weekly", "7/daily", "7:6", "7:7", "7:8"}
+    history.close()
+    clock.now, wall.now = clock.now + 7200.0, wall.now + 7200.0
+    again = History(path, clock, wall, kept_s=10 * 86400.0)
+    assert again.recall("7:8") is None
+    assert again.recall("7/weekly") is not None
+    again.save({"7:9": numbered})
+    assert again._entries.keys() == {"7/weekly", "7/daily", "7:9"}
+    again.close()
 
 
 def test_the_controller_forgets_while_it_runs(tmp_path: Path) -> None:
@@ -205,7 +246,7 @@ def test_the_controller_forgets_while_it_runs(tmp_path: Path) -> None:
     history.close()
 
 
-@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 6])
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 5, 7])
 def test_a_history_of_another_version(
     tmp_path: Path, version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -348,7 +389,7 @@ def test_a_full_disk(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None
     with suppress(OSError), ballast.open("wb", buffering=0) as stream:
         while stream.write(bytes(1024)):
             pass
-    many = {f"0:{n}": JobHistory(40.0) for n in range(3000)}
+    many = {f"0:{n}": JobHistory(40.0) for n in range(1500)}
     for lost_s in (2.0, 3.0, 4.0):
         history.save({**many, "0:a": JobHistory(40.0, lost_s)})
         # Control goes on with what is in memory.

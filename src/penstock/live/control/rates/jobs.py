@@ -41,6 +41,8 @@ class JobHistory:
     """Bytes of one request of every process; 0: not known."""
     pause_s: float = 0.0
     """Mean time between two requests of a process."""
+    is_lasting: bool = True
+    """False if no later run has its key: a number that a batch system has given."""
 
     @property
     def is_of_use(self) -> bool:
