@@ -53,14 +53,19 @@ _COMMENT_DELAY_S: Final = 3
 #: After this time the report, or Slurm's command, is killed (s).
 _COMMENT_LIMIT_S: Final = 20
 _LOG_BYTES: Final = 1 << 20
-#: How long the prolog waits for the name of a job (s), and what it takes of the name.
+#: How long the prolog waits for the name of a job (s).
 _NAME_S: Final = 1.0
+#: Number of characters that are taken of a name.
 _NAME_LENGTH: Final = 200
+#: Name of a node, before a comma outside brackets: see `_first_node`.
+_FIRST_NODE: Final = re.compile(r"(?:[^\[,]|\[[^\]]*\])+")
+_BRACKETS: Final = re.compile(r"\[(\w+)[^\]]*\]")
+_SYSTEM_PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 _PROLOG: Final = """\
 #!/bin/sh
 # Registers a job with the agent of its node. The job starts even if this fails.
-PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH={path}
 exec </dev/null >/dev/null 2>&1
 timeout -k 1 {limit} {python} -I -m penstock.live.node.slurm {folder}
 exit 0
@@ -81,7 +86,7 @@ exit 0
 _COMMENT: Final = """\
 #!/bin/sh
 # Writes what a job did to its AdminComment. Slurm does not wait for that.
-PATH=${{PATH:+$PATH:}}/usr/sbin:/usr/bin:/sbin:/bin
+export PATH={path}
 exec </dev/null >/dev/null 2>&1
 case ${{SLURM_JOB_ID:-none}} in *[!0-9]*) exit 0 ;; esac
 [ -n "$SLURM_JOB_UID" ] && [ -n "$SLURMD_NODENAME" ] || exit 0
@@ -171,10 +176,22 @@ def _fill_in(text: str, folder: Path, home: Path) -> str:
         limit=_LIMIT_S,
         delay=_COMMENT_DELAY_S,
         report_limit=_COMMENT_LIMIT_S,
+        path=_search_path(),
         python=shlex.quote(sys.executable),
         folder=place,
         library=shlex.quote(str(folder / _LIBRARY)),
     )
+
+
+def _search_path() -> str:
+    """Return the value of PATH in the scripts, for a shell.
+
+    slurmd gives its scripts no PATH. Slurm's commands are looked for where they are
+    found now, which may be a folder of their own.
+    """
+    squeue = shutil.which("squeue")
+    tools = f"{shlex.quote(str(Path(squeue).absolute().parent))}:" if squeue else ""
+    return f"{tools}${{PATH:+$PATH:}}{_SYSTEM_PATH}"
 
 
 def _write_file(path: Path, data: bytes, mode: int = 0o755) -> None:
@@ -227,13 +244,15 @@ def _job_from(environment: Mapping[str, str]) -> RegisterJob:
         job_name=str(_number(environment, "SLURM_JOB_ID")),
         user=_number(environment, "SLURM_JOB_UID"),
         group=_number(environment, "SLURM_JOB_GID"),
-        account=environment.get("SLURM_JOB_ACCOUNT", ""),
+        account=_valid_name(environment.get("SLURM_JOB_ACCOUNT", "")),
         nodes=_number(environment, "SLURM_JOB_NUM_NODES", "0"),
         folder=environment.get("SLURM_JOB_WORK_DIR", ""),
         # Not every version of Slurm tells the prolog the QOS.
-        qos=environment.get("SLURM_JOB_QOS")
-        or environment.get("SLURM_JOB_PARTITION", ""),
-        history_name=_name_of_job(environment),
+        qos=_valid_name(
+            environment.get("SLURM_JOB_QOS")
+            or environment.get("SLURM_JOB_PARTITION", "")
+        ),
+        history_name=_valid_name(_name_of_job(environment)),
     )
 
 
@@ -246,25 +265,37 @@ def _name_of_job(environment: Mapping[str, str]) -> str:
     if name := environment.get("SLURM_JOB_NAME"):
         return name
     squeue = shutil.which("squeue")
-    if squeue is None or not _is_first_node(environment):
+    nodes = environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST")
+    first = _first_node(nodes or "")
+    if squeue is None or not first or first != environment.get("SLURMD_NODENAME"):
         return ""
     number = environment.get("SLURM_JOB_ID", "")
     command = [squeue, "--noheader", f"--jobs={number}", "--format=%j"]
     try:
         done = subprocess.run(  # noqa: S603 - Slurm's own program, and a number
-            command, capture_output=True, text=True, check=True, timeout=_NAME_S
+            command, capture_output=True, check=True, timeout=_NAME_S
         )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout.strip()[:_NAME_LENGTH]
+    # For an array, one line per task: all have the same name.
+    return os.fsdecode(done.stdout).strip().partition("\n")[0]
 
 
-def _is_first_node(environment: Mapping[str, str]) -> bool:
-    """Return True on the first node of a list like ``n[1-4,7],m2``."""
-    nodes = environment.get("SLURM_JOB_NODELIST") or environment.get("SLURM_NODELIST")
-    first = re.match(r"([^\[,]+)(?:\[(\w+))?", nodes or "")
-    names = "".join(filter(None, first.groups())) if first else ""
-    return bool(names) and names == environment.get("SLURMD_NODENAME")
+def _first_node(nodes: str) -> str:
+    """Return the first node of a list of Slurm; "" if there is none.
+
+    For example, n1 of ``n[1-4,7],m2``, and rack1n01-ib of ``rack[1-2]n[01-04]-ib``.
+    """
+    first = _FIRST_NODE.match(nodes)
+    return _BRACKETS.sub(r"\1", first[0]) if first else ""
+
+
+def _valid_name(text: str) -> str:
+    """Return a name that can be sent: names must not keep a job from being registered.
+
+    Bytes that are not UTF-8 are replaced, and a long name is cut.
+    """
+    return text.encode(errors="surrogateescape").decode(errors="replace")[:_NAME_LENGTH]
 
 
 def _number(environment: Mapping[str, str], name: str, default: str = "") -> int:

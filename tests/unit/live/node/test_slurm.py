@@ -170,12 +170,31 @@ def test_the_agent_is_told_the_qos_or_the_partition(
     assert message.qos == qos
 
 
-def test_the_agent_is_told_the_name_of_the_job(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (b"climate run", "climate run"),
+        ("Läufe".encode(), "Läufe"),
+        ("Läufe".encode("latin-1"), "L\ufffdufe"),
+        (b"x" * 5000, "x" * 200),
+    ],
+)
+@pytest.mark.parametrize(
+    ("variable", "field"),
+    [
+        ("SLURM_JOB_NAME", "history_name"),
+        ("SLURM_JOB_ACCOUNT", "account"),
+        ("SLURM_JOB_QOS", "qos"),
+    ],
+)
+def test_no_name_keeps_a_job_from_being_registered(
+    home: Path, given: bytes, told: str, variable: str, field: str
+) -> None:
     with agent(home, PageAssigned("/page", [])) as received:
-        register(home, JOB | {"SLURM_JOB_NAME": "climate run"})
+        register(home, JOB | {variable: os.fsdecode(given)})
     (message,) = received
     assert isinstance(message, RegisterJob)
-    assert message.history_name == "climate run"
+    assert getattr(message, field) == told
 
 
 @pytest.mark.parametrize(
@@ -185,6 +204,12 @@ def test_the_agent_is_told_the_name_of_the_job(home: Path) -> None:
         ("n[07-9,12],m1", "n07", "climate run"),
         ("n[07-9,12],m1", "n12", ""),
         ("n1,m[2-3]", "m2", ""),
+        ("rack[1-2]n[01-04]", "rack1n01", "climate run"),
+        ("rack[1-2]n[01-04]", "rack1n02", ""),
+        ("rack[1-2]n[01-04]", "rack2n01", ""),
+        ("n[1-4]-ib,m[1-2]", "n1-ib", "climate run"),
+        ("n[1-4,7]-ib,m[1-2]", "n7-ib", ""),
+        ("login-1,n[1-4]", "login-1", "climate run"),
         ("", "", ""),
     ],
 )
@@ -192,7 +217,9 @@ def test_slurm_is_asked_for_the_name_on_the_first_node(
     home: Path, monkeypatch: pytest.MonkeyPatch, nodes: str, node: str, name: str
 ) -> None:
     tool = home / "squeue"
-    tool.write_text('#!/bin/sh\n[ "$2" = --jobs=7 ] && echo "climate run"\n')
+    tool.write_text(
+        '#!/bin/sh\n[ "$2" = --jobs=7 ] && printf "climate run\\nclimate run\\n"\n'
+    )
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{home}:/bin:/usr/bin")
     variables = {"SLURM_NODELIST": nodes, "SLURMD_NODENAME": node, "SLURM_JOB_ID": "7"}
@@ -203,7 +230,7 @@ def test_slurm_is_asked_for_the_name_on_the_first_node(
     assert message.history_name == name
 
 
-@pytest.mark.parametrize("text", ["sleep 9", "exit 1", "printf '\\377'"])
+@pytest.mark.parametrize("text", ["sleep 9", "exit 1", "echo; exit 0"])
 def test_a_slurm_that_does_not_tell_the_name_stops_no_job(
     home: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
@@ -216,6 +243,26 @@ def test_a_slurm_that_does_not_tell_the_name_stops_no_job(
     (message,) = received
     assert isinstance(message, RegisterJob)
     assert message.history_name == ""
+
+
+def test_the_scripts_find_the_commands_of_slurm_in_a_folder_of_their_own(
+    home: Path, scripts: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """slurmd gives its scripts no PATH."""
+    tools = tmp_path / "opt" / "slurm's bin"
+    tools.mkdir(parents=True)
+    for name in ("squeue", "scontrol"):
+        (tools / name).write_text(f"#!/bin/sh\ntouch '{tmp_path}/'{name}\necho name\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    make_scripts(scripts, home.parent / "%n")
+    with agent(home, PageAssigned("/page", [])) as received:
+        run(scripts / "prolog", SLURM_NODELIST="n1")
+    (message,) = received
+    assert isinstance(message, RegisterJob)
+    assert message.history_name == "name"
+    run(scripts / "epilog-comment", SLURM_NODELIST="n[1-2]")
+    assert (tmp_path / "scontrol").exists()
 
 
 @pytest.mark.parametrize("name", ["SLURM_JOB_ID", "SLURM_JOB_UID", "SLURM_JOB_GID"])
