@@ -44,12 +44,21 @@ class ArchiveQueue:
         self._questions: Counter[int] = Counter()
 
     def ask(
-        self, message: UserRequest, read: Callable[[], ArchiveAnswer]
+        self,
+        message: UserRequest,
+        prepare: Callable[[], Callable[[], ArchiveAnswer]],
     ) -> asyncio.Future[ArchiveAnswer]:
-        """Return the future result of `read`, or a refusal."""
+        """Return the future answer, or a refusal.
+
+        Parameters
+        ----------
+        prepare
+            Returns what reads the answer in the other thread. It is called here, and
+            not at all if the question is refused.
+        """
         loop = asyncio.get_running_loop()
         if message.trusted:
-            return loop.run_in_executor(self._thread, self._in_time(read))
+            return loop.run_in_executor(self._thread, self._in_time(prepare()))
         user = message.user
         if self._questions[user] >= _MOST_QUESTIONS:
             refused: asyncio.Future[ArchiveAnswer] = loop.create_future()
@@ -57,8 +66,9 @@ class ArchiveQueue:
                 Refused("your other questions to the archive come first; try again")
             )
             return refused
+        read = self._in_time(prepare())
         self._questions[user] += 1
-        done = loop.run_in_executor(self._thread, self._in_time(read))
+        done = loop.run_in_executor(self._thread, read)
         done.add_done_callback(lambda _: self._forget(user))
         return done
 

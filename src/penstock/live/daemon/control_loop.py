@@ -47,6 +47,8 @@ from penstock.live.wire.messages import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from penstock.live.control.coordinator import Coordinator
     from penstock.live.control.output import CoordinatorOutput
     from penstock.live.control.past import CompletedOperation, JobRun
@@ -272,27 +274,33 @@ class ControlLoop:
             reason = "nothing is archived: the setting `archive` is none"
             self._send(agent, UserReply(message.number, Refused(reason)))
             return
+        prepare = partial(self._prepare_answer, self.archive.folder, message)
+        done = self._questions.ask(message, prepare)
+        done.add_done_callback(partial(self._send_answer, agent, message.number))
+
+    def _prepare_answer(
+        self, folder: Path, message: UserRequest
+    ) -> Callable[[], ArchiveAnswer]:
+        """Return what reads the answer, with what only the coordinator knows."""
         # What has just ended is archived first.
         self.save_operations()
         saved = self._saver.submit(lambda: None)
         jobs = self.coordinator.seen_by(message)
-        now_s, offset_s = time.monotonic(), time.time() - time.monotonic()
-        under_way = [
-            on_other_clock(*job.under_way(now_s), offset_s)
-            for job in jobs
-            if job.has_operated
-        ]
         running = [job.name for job in jobs]
-        answers = ArchiveAnswers(
-            self.archive.folder, running=running, under_way=under_way
-        )
+        request = message.request
+        if isinstance(request, ExplainJob):
+            # The answer is about this job only.
+            jobs = [job for job in jobs if request.job_name in (job.key, job.name)]
+        now_s, offset_s = time.monotonic(), time.time() - time.monotonic()
+        present = [job.under_way(now_s) for job in jobs if job.has_operated]
 
         def read() -> ArchiveAnswer:
+            under_way = [on_other_clock(*each, offset_s) for each in present]
             saved.result()
+            answers = ArchiveAnswers(folder, running=running, under_way=under_way)
             return answers.answer(message)
 
-        done = self._questions.ask(message, read)
-        done.add_done_callback(partial(self._send_answer, agent, message.number))
+        return read
 
     def _send_answer(
         self, agent: str, number: int, done: asyncio.Future[ArchiveAnswer]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 from penstock.live.archive import questions
 from penstock.live.archive.questions import ArchiveAnswer, ArchiveQueue
@@ -31,16 +32,24 @@ def test_one_user_does_not_fill_the_queue() -> None:
             go.wait(LIMIT_S)
             return TextAnswer("read")
 
-        asked = [queue.ask(_question(7), read) for _ in range(MOST + 1)]
+        prepared: list[int] = []
+
+        def prepare() -> Callable[[], ArchiveAnswer]:
+            prepared.append(1)
+            return read
+
+        asked = [queue.ask(_question(7), prepare) for _ in range(MOST + 1)]
+        # What a refused question would need is not computed.
+        assert len(prepared) == MOST
         assert [each.done() for each in asked] == [False] * MOST + [True]
         assert isinstance(asked[-1].result(), Refused)
-        other = queue.ask(_question(8), read)
-        operator = queue.ask(_question(7, trusted=True), read)
+        other = queue.ask(_question(8), prepare)
+        operator = queue.ask(_question(7, trusted=True), prepare)
         go.set()
         assert await asyncio.wait_for(other, LIMIT_S) == TextAnswer("read")
         assert await asyncio.wait_for(operator, LIMIT_S) == TextAnswer("read")
         # The user has been answered, and may ask again.
-        again = queue.ask(_question(7), read)
+        again = queue.ask(_question(7), prepare)
         assert await asyncio.wait_for(again, LIMIT_S) == TextAnswer("read")
         queue.close()
 
@@ -63,7 +72,10 @@ def test_nobody_reads_for_those_who_wait_no_longer() -> None:
             calls.append("second")
             return TextAnswer("second")
 
-        asked = [queue.ask(_question(7), read) for read in (first, second)]
+        asked = [
+            queue.ask(_question(7), prepare)
+            for prepare in (lambda: first, lambda: second)
+        ]
         assert begun.wait(LIMIT_S)
         now_s = questions._PATIENCE_S + 1.0
         go.set()

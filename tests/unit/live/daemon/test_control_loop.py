@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from math import inf
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from penstock.live.archive.answers import ArchiveAnswers
+from penstock.live.archive.recorder import ArchiveRecorder
 from penstock.live.control.coordinator import Coordinator
 from penstock.live.control.output import CoordinatorOutput
+from penstock.live.control.past import JobRun
 from penstock.live.control.rates.controller import Controller
 from penstock.live.control.rates.jobs import JobHistory
 from penstock.live.daemon import control_loop as module
@@ -25,13 +29,20 @@ from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
     CounterReport,
+    ExplainJob,
+    GetJobReport,
     Grants,
     JobJoined,
     JobLeft,
+    ListPastJobs,
+    ListUnderWay,
+    Refused,
     SetBandwidth,
+    TextAnswer,
+    UserReply,
     UserRequest,
 )
-from support.waiting import until_async
+from support.waiting import LIMIT_S, until_async
 
 # --- Turns ----------------------------------------------------------------------------
 
@@ -306,6 +317,69 @@ def test_operations_that_end_are_given_to_the_predictor(
 
     with_agent(None, act)
     assert questions == [("0:a", [])]
+
+
+class _Running:
+    """Stands for a job that runs: counts how often its operation is asked for."""
+
+    has_operated = True
+
+    def __init__(self, name: str) -> None:
+        self.name, self.key, self.asked = name, f"7:{name}", 0
+
+    def under_way(self, now_s: float) -> tuple[JobRun, None]:
+        self.asked += 1
+        run = JobRun(
+            job_key=self.key,
+            user=7,
+            storage="s",
+            nodes=1,
+            joined_s=now_s - 9.0,
+            left_s=None,
+            lost_s=0.0,
+            moved_bytes=5.0,
+            cap=inf,
+            policy="fair-share",
+        )
+        return run, None
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        (ListUnderWay(), [4, 4]),
+        (ListPastJobs(), [4, 4]),
+        (GetJobReport("a"), [4, 4]),
+        (ExplainJob("a", joined_s=1.0), [4, 0]),
+        (ExplainJob("7:b", joined_s=1.0), [0, 4]),
+    ],
+)
+def test_questions_that_are_refused_cost_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, question: Any, asked: list[int]
+) -> None:
+    """The control loop looks at the jobs of accepted questions, and at those only."""
+    go = threading.Event()
+
+    def answer(_self: ArchiveAnswers, _message: UserRequest) -> TextAnswer:
+        go.wait(LIMIT_S)
+        return TextAnswer("read")
+
+    monkeypatch.setattr(ArchiveAnswers, "answer", answer)
+
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        jobs = [_Running("a"), _Running("b")]
+        monkeypatch.setattr(loop.coordinator, "seen_by", lambda _: jobs)
+        loop.archive = ArchiveRecorder(tmp_path / "archive")
+        for number in range(20):
+            loop.receive("n", UserRequest(number, 7, False, question))
+        assert [job.asked for job in jobs] == asked
+        go.set()
+        await until_async(lambda: sum(isinstance(m, UserReply) for m in sent) == 20)
+        replies = [m.reply for m in sent if isinstance(m, UserReply)]
+        assert replies.count(TextAnswer("read")) == 4
+        assert sum(isinstance(reply, Refused) for reply in replies) == 16
+
+    with_agent(None, act)
 
 
 def test_another_thread_reads_the_status() -> None:
