@@ -80,7 +80,7 @@ class TableRow:
     """One plug-in in the table of a registry."""
 
     module: str
-    """Name of its module in the package of the table; dotted if it is in a room."""
+    """Name of its module in the package of the table; dotted if it is in a folder."""
     summary: str
     """First line of the module's docstring."""
     paper: str

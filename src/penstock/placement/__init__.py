@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Allocation and placement: how many storage targets each application gets, and which.
 
-An algorithm is one file. To add one, copy `_template.py` into the room `allocations` or
-`placements` and add a row to `ALLOCATIONS` or `PLACEMENTS`. An algorithm outside of
-penstock needs no row: users name it by its dotted name, or install it under the
-entry-point group ``penstock.allocations`` or ``penstock.placements``.
+An algorithm is one file. To add one, copy `_template.py` into the folder
+``placement/allocations/`` or ``placement/placements/`` and add a row to `ALLOCATIONS`
+or `PLACEMENTS`. An algorithm outside of penstock needs no row: users name it by its
+dotted name, or install it under the entry-point group ``penstock.allocations`` or
+``penstock.placements``.
 
 The files beside this one are what algorithms share: `algorithm` (the interface),
 `inputs`, `target_use`, and `online` for applications that arrive one by one.

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Bandwidth-sharing policies: how much bandwidth each application gets now.
 
-A policy is one file, in the room of its source: a paper (`bandwidth_sharing`,
-`io_sets`), or `beyond` the papers. To add one, copy `_template.py` into a room and add
-a row to `POLICIES`. A policy outside of penstock needs no row: users name it by its
-dotted name, or install it under the entry-point group ``penstock.policies``.
+A policy is one file, in the folder of its source: ``policies/bandwidth_sharing/`` and
+``policies/io_sets/`` (papers), or ``policies/beyond/``. To add one, copy `_template.py`
+into one of these folders and add a row to `POLICIES`. A policy outside of penstock
+needs no row: users name it by its dotted name, or install it under the entry-point
+group ``penstock.policies``.
 
 The files beside this one are what policies share: `policy` and `view` (the interface),
 `serving` and `rounding` (common kernels), `compilation` and `ask` (the caller's side).

@@ -5,9 +5,9 @@ For every application a strategy decides: write through, stage, or use a part of
 storage targets; and which applications drain now. `situation` defines what a strategy
 is shown and what it answers; `Strategy` runs one and checks its answer.
 
-A strategy is one file: copy `_template.py` into the room `strategies`, then add a row
-to `STRATEGIES`. A strategy outside of penstock needs no row: name it by its dotted
-name, or install it under the entry-point group ``penstock.strategies``.
+A strategy is one file: copy `_template.py` into the folder ``staging/strategies/``,
+then add a row to `STRATEGIES`. A strategy outside of penstock needs no row: name it by
+its dotted name, or install it under the entry-point group ``penstock.strategies``.
 
 The other files beside this one are the rules that several strategies share:
 `precedence`, `flushing`, `partition`; and the warnings of `limits`.

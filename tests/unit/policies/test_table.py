@@ -17,7 +17,7 @@ from penstock.policies import POLICIES
 from penstock.policies.policy import Parameter
 
 FOLDER = Path(penstock.policies.__file__).parent
-#: Files in the rooms that are not policies.
+#: Files in these folders that are not policies.
 HELPERS = {"io_sets.sets"}
 SECTIONS = ("Rule", "Parameters", "Properties", "Source")
 
