@@ -147,6 +147,7 @@ class ArchiveRecorder:
         """Log why the process that moves days has failed, if it has."""
         if self._mover is None or self._mover.poll() is None:
             return
+        # It has ended and starts no processes: this waits for nothing.
         _, problem = self._mover.communicate()
         if self._mover.returncode:
             reason = problem.decode(errors="replace").strip().rpartition("\n")[2]
@@ -154,15 +155,22 @@ class ArchiveRecorder:
         self._mover = None
 
     def _stop_mover(self) -> None:
-        """Stop the process that moves days; the next one continues."""
-        if self._mover is not None:
-            self._mover.terminate()
-            try:
-                self._mover.communicate(timeout=_STOP_S)
-            except subprocess.TimeoutExpired:
-                self._mover.kill()
-                self._mover.communicate()
-            self._mover = None
+        """Stop the process that moves days; the next one continues.
+
+        A process that is inside a system call of a file system that does not answer
+        cannot be killed. It is abandoned.
+        """
+        if self._mover is None:
+            return
+        mover, self._mover = self._mover, None
+        for stop in (mover.terminate, mover.kill):
+            stop()
+            with suppress(subprocess.TimeoutExpired):
+                mover.communicate(timeout=_STOP_S)
+                return
+        _LOG.warning("%s: process %d cannot be killed", self.folder, mover.pid)
+        if mover.stderr is not None:
+            mover.stderr.close()
 
     def close(self) -> None:
         """Close the file, and let others record in this folder."""

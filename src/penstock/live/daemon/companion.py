@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+from penstock.live.daemon.killing import kill_process
+
 __all__ = ["companion"]
 
 _LOG: Final = logging.getLogger("penstock.serve")
@@ -83,5 +85,4 @@ async def _run(command: Sequence[str], descriptors: Sequence[int]) -> int:
             try:
                 await asyncio.wait_for(process.wait(), _STOP_S)
             except TimeoutError:
-                process.kill()
-                await process.wait()
+                await kill_process(process)

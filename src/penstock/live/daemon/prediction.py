@@ -22,7 +22,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib.util import find_spec
 from typing import BinaryIO, Final
 
@@ -30,6 +30,7 @@ import msgspec
 
 from penstock.errors import MissingExtraError
 from penstock.live.control.activity.phases import PastOperation
+from penstock.live.daemon.killing import kill_process
 
 __all__ = ["ftio_predictor", "main", "period_volume"]
 
@@ -74,9 +75,7 @@ async def ftio_predictor(
         yield lambda job_key, operations: _ask(process, job_key, operations)
     finally:
         listening.cancel()
-        with suppress(ProcessLookupError):
-            process.kill()
-        await process.wait()
+        await kill_process(process)
 
 
 def _ask(process: Process, job_key: str, operations: Sequence[PastOperation]) -> None:

@@ -35,6 +35,7 @@ from penstock.errors import (
 )
 from penstock.live.archive.reader import ArchivedRun, ArchiveReader
 from penstock.live.control.past import CompletedOperation
+from penstock.live.daemon.killing import kill_process
 from penstock.live.wire.messages import (
     PastJob,
     ReportedOperation,
@@ -89,8 +90,7 @@ async def ask_what_if(request: dict[str, Any]) -> dict[str, Any]:
         ) from None
     finally:
         if process.returncode is None:
-            process.kill()
-            await process.wait()
+            await kill_process(process)
     if process.returncode not in (0, _USAGE):
         raise UnavailableError("the simulation failed", remedy="see penstock report")
     document: dict[str, Any] = json.loads(text)

@@ -4,17 +4,20 @@
 from __future__ import annotations
 
 import logging
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from penstock.live.archive import recorder as recorder_module
 from penstock.live.archive.reader import ArchiveReader
 from penstock.live.archive.recorder import _LARGEST_NUMBER, ArchiveRecorder
 from penstock.live.archive.tables import DATABASE, open_database
 from support.archives import WALL_S, operation, record, recorder, run
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 
 def test_a_run_grows_until_it_has_left(tmp_path: Path) -> None:
@@ -159,6 +162,34 @@ def test_closing_the_archive_stops_the_mover(tmp_path: Path) -> None:
     archive.close_days()
     archive.close()
     assert [r.name for r in ArchiveReader(tmp_path).runs()] == ["a"]
+
+
+def test_a_mover_that_cannot_be_killed_is_abandoned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A process in state D ends long after it was killed."""
+    record(tmp_path / "archive", (run(), [operation(1.0, 2.0)]))
+    program = tmp_path / "python"
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
+    program.chmod(0o755)
+    archive = recorder(tmp_path / "archive", now_s=200_000.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", str(program))
+        archive.close_days()
+    mover = archive._mover
+    assert mover is not None
+    monkeypatch.setattr(recorder_module, "_STOP_S", 0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess.Popen, "terminate", lambda _: None)
+        patched.setattr(subprocess.Popen, "kill", lambda _: None)
+        # Another thread, because it must not take for ever.
+        closing_thread = Thread(target=archive.close, daemon=True)
+        closing_thread.start()
+        closing_thread.join(LIMIT_S)
+    mover.kill()
+    mover.wait(LIMIT_S)
+    assert not closing_thread.is_alive()
+    assert f"process {mover.pid} cannot be killed" in caplog.text
 
 
 def test_a_folder_has_one_recorder_at_a_time(

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""Nobody waits for ever for a process that cannot be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import UnavailableError
+from penstock.live.daemon import companion, killing, prediction
+from penstock.live.daemon.killing import kill_process
+from penstock.web.pictures import what_if
+from support.waiting import LIMIT_S, until_async
+
+
+async def _start() -> Process:
+    return await asyncio.create_subprocess_exec("sleep", "600", stdin=PIPE)
+
+
+def test_a_process_is_killed() -> None:
+    async def act() -> None:
+        process = await _start()
+        await kill_process(process)
+        assert process.returncode == -signal.SIGKILL
+        # One that has ended is no error.
+        await kill_process(process)
+
+    asyncio.run(act())
+
+
+async def _companion() -> None:
+    async with companion.companion("it", [sys.executable]):
+        await until_async(Path(f"{sys.executable}.started").exists)
+
+
+async def _predictor() -> None:
+    async with prediction.ftio_predictor(lambda _job, _volume: None):
+        pass
+
+
+async def _simulation() -> None:
+    with pytest.raises(UnavailableError, match="takes too long"):
+        await what_if.ask_what_if({})
+
+
+async def _killed() -> None:
+    await kill_process(await _start())
+
+
+@pytest.mark.parametrize("use", [_killed, _companion, _predictor, _simulation])
+def test_a_process_that_cannot_be_killed_is_abandoned(
+    use: Callable[[], Awaitable[None]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A process in state D ends long after it was killed."""
+    killed: list[Process] = []
+
+    def note(process: Process) -> None:
+        killed.append(process)
+
+    monkeypatch.setattr(Process, "kill", note)
+    monkeypatch.setattr(killing, "KILL_S", 0.01)
+    monkeypatch.setattr(companion, "_STOP_S", 0.01)
+    monkeypatch.setattr(what_if, "_LIMIT_S", 0.01)
+    monkeypatch.setattr(prediction, "find_spec", lambda name: name)
+    program = tmp_path / "python"
+    program.write_text('#!/bin/sh\n: >"$0.started"\nexec sleep 600\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(program))
+
+    async def act() -> None:
+        try:
+            await asyncio.wait_for(use(), LIMIT_S)
+        finally:
+            for process in killed:
+                os.kill(process.pid, signal.SIGKILL)
+            await until_async(
+                lambda: all(each.returncode is not None for each in killed)
+            )
+
+    asyncio.run(act())
+    assert len(killed) == 1
+    assert "cannot be killed and is abandoned" in caplog.text
