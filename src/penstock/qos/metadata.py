@@ -47,7 +47,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Final
 
-from penstock.columns import heap_put, heap_remove
+from penstock.columns import append_to_list, heap_put, heap_remove, pop_from_list
 from penstock.kernels import kernel, part
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import (
@@ -73,7 +73,6 @@ from penstock.qos.state import (
     free_request,
     queue_request,
     send_request,
-    unqueue_request,
 )
 
 __all__ = [
@@ -93,12 +92,6 @@ PARAMETERS: Final = (depth_parameter(DEFAULT_DEPTH),)
 STUCK_S: Final = 0.1
 #: Weight of an application that the driver has not named.
 _FIRST_WEIGHT: Final = 1.0
-
-
-@part
-def _urgent_queue(state: SchedulerState) -> int:
-    """Return the number of the queue of urgent operations: after all applications."""
-    return state.application_limit
 
 
 @part
@@ -142,7 +135,7 @@ def _mark_stuck(state: SchedulerState, now: float) -> float:
 @part
 def _pop_urgent(state: SchedulerState) -> int:
     """Remove, charge and return the first urgent operation."""
-    slot = unqueue_request(state, _urgent_queue(state))
+    slot = pop_from_list(state.urgent_first, state.link, 0)
     state.counter[WAITING] -= 1
     i = state.application[slot]
     service_s = state.cost_bytes[slot] / state.weight[i]
@@ -186,7 +179,7 @@ def arrive(
     count_waiting(state)
     state.urgent[slot] = 1 if is_urgent else 0
     if is_urgent:
-        queue_request(state, _urgent_queue(state), slot)
+        append_to_list(state.urgent_first, state.urgent_last, state.link, 0, slot)
     else:
         queue_request(state, application, slot)
         _update_tag(state, application)
@@ -198,7 +191,7 @@ def next_request(table: SchedulerState, now: float) -> int:
     """Return the next operation to send; -1 if none may be sent."""
     state = columns(table)
     state.value[WAKE_S] = inf
-    if state.first[_urgent_queue(state)] >= 0:
+    if state.urgent_first[0] >= 0:
         slot = _pop_urgent(state)
     else:
         if state.by_tag[0] > 0 and not _has_room(state):

@@ -238,6 +238,9 @@ class SchedulerState(NamedTuple):
     # By application: metadata operations (`penstock.qos.metadata`).
     stuck: Ints
     """1 if its operations at the storage do not count towards the depth."""
+    urgent_first: Ints
+    """Entry 0: first operation of the list of urgent ones; -1: none is queued."""
+    urgent_last: Ints
 
     # By application: late requests (`penstock.qos.parts.late_aware`).
     late_first: Ints
@@ -300,6 +303,7 @@ _BY_REQUEST: Final = (
 _FIRST_VALUES: Final = {
     **dict.fromkeys(("first", "last", "late_first", "late_last"), -1),
     **dict.fromkeys(("blocked_first", "blocked_last"), -1),
+    **dict.fromkeys(("urgent_first", "urgent_last"), -1),
     **dict.fromkeys(("promise_s", "busy_since_s", "completed_s", "favoured_s"), -inf),
     **dict.fromkeys(("trial_since_s", "pause_until_s"), -inf),
     **dict.fromkeys(("lower_level_s", "changed_s"), -inf),
@@ -317,6 +321,7 @@ def new_state(
 
     sizes = dict.fromkeys(_BY_REQUEST, requests + 1)
     sizes |= {"value": SHARED_DEPTH + 1, "counter": URGENT + 1, "partials": 64}
+    sizes |= dict.fromkeys(("urgent_first", "urgent_last"), 1)
     sizes |= dict.fromkeys(("pace_bytes_per_s", "pace_requests_per_s"), LEVELS)
     sizes |= dict.fromkeys(("sample_s", "sample_application", "sorted_s"), SAMPLE_LIMIT)
     limits = {"request_limit": requests, "application_limit": applications}

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.qos import Request, Slo
 from penstock.qos.metadata import STUCK_S, MetadataScheduler
+from penstock.qos.state import REQUEST_LIMIT
 
 SLOS = {"a": Slo(3e6, 1.0), "b": Slo(1e6, 1.0), "c": Slo(1e6, 1.0)}
 
@@ -121,6 +122,14 @@ def test_urgent_operations_do_not_hold_up_others() -> None:
     urgent = storage.under_way.pop()
     storage.scheduler.complete(urgent, 0, STUCK_S)
     assert storage.send(STUCK_S) == "b"
+
+
+def test_urgent_operations_that_wait_stay_urgent_while_the_tables_grow() -> None:
+    storage = Storage(1)
+    for application in ["b", *["c"] * REQUEST_LIMIT]:
+        request = Request("metadata", 0, application, is_urgent=application == "b")
+        storage.scheduler.arrive(request, 0.0)
+    assert storage.send() == "bc"
 
 
 def test_a_driver_may_number_the_applications() -> None:
