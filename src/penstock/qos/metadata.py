@@ -18,10 +18,14 @@ Rule
     2. An application is stuck if it has operations at the storage, and none of them was
        completed for `STUCK_S`. Its operations do not count towards D until one is
        completed.
-    3. An urgent operation is sent at once, and its application is charged for it. It
-       does not count in rules 1 and 2, nor towards D. The mount says that an operation
-       is urgent if the kernel has locked a folder for it that another application uses,
-       too.
+    3. An urgent operation is sent at once. It does not count in rules 1 and 2, nor
+       towards D. The mount says that an operation is urgent if the kernel has locked a
+       folder for it that another application uses, too.
+
+       Its application pays for it: the next turn comes later. An application pays for
+       at most `MAX_DEBT` urgent operations. If no application waits for its turn, the
+       virtual time becomes the start tag of the urgent operation, so there is nothing
+       to pay later.
 
 Parameters
     depth
@@ -31,7 +35,10 @@ Properties
     O(log m) per operation, with m applications that have queued operations, and O(n)
     for n applications while D operations are at the storage. An application with at
     least one operation waiting, and with fewer than D - 1 at the storage, waits for at
-    most `STUCK_S`, plus its turn, however many urgent operations others send.
+    most `STUCK_S`, plus its turn, however many urgent operations others send. Its turn
+    comes after at most (`MAX_DEBT` + 1) t_j / t_i + 1 operations of each application j
+    that always has operations waiting, however many urgent operations it has sent
+    itself.
 
     p programs that wait for each answer have at most p of the D operations at the
     storage. Their application gets the least of its share, p / (D + 1) and (D - 1) / D
@@ -47,7 +54,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Final
 
-from penstock.columns import append_to_list, heap_put, heap_remove, pop_from_list
+from penstock.columns import append_to_list, heap_remove, pop_from_list
 from penstock.kernels import kernel, part
 from penstock.qos.interface import Guarantees, Slo
 from penstock.qos.scheduler import (
@@ -56,7 +63,12 @@ from penstock.qos.scheduler import (
     KernelScheduler,
     depth_parameter,
 )
-from penstock.qos.sfq import pop_by_start_tag, start_tags, tag_first_request
+from penstock.qos.sfq import (
+    pop_by_start_tag,
+    start_tags,
+    tag_first_request,
+    take_delay_bytes,
+)
 from penstock.qos.state import (
     APPLICATIONS,
     DEPTH,
@@ -77,6 +89,7 @@ from penstock.qos.state import (
 
 __all__ = [
     "KERNELS",
+    "MAX_DEBT",
     "PARAMETERS",
     "STUCK_S",
     "MetadataScheduler",
@@ -90,6 +103,8 @@ PARAMETERS: Final = (depth_parameter(DEFAULT_DEPTH),)
 
 #: Without a completion for so long (s), the operations of an application are stuck.
 STUCK_S: Final = 0.1
+#: Most urgent operations for which an application pays with later ones.
+MAX_DEBT: Final = 1000
 #: Weight of an application that the driver has not named.
 _FIRST_WEIGHT: Final = 1.0
 
@@ -133,18 +148,28 @@ def _mark_stuck(state: SchedulerState, now: float) -> float:
 
 
 @part
+def _charge_urgent(state: SchedulerState, i: int, cost_bytes: int) -> None:
+    """Charge application `i` for an urgent operation, within its largest debt."""
+    if state.tag_place[i] > 0:
+        # The operation that waits keeps its turn, and the next one pays.
+        debt_bytes = state.pending_bytes[i] + cost_bytes
+        state.pending_bytes[i] = min(debt_bytes, float(MAX_DEBT * cost_bytes))
+        return
+    service_s = cost_bytes / state.weight[i]
+    debt_s = take_delay_bytes(state, i) / state.weight[i]
+    start_tag = max(state.value[VIRTUAL_TIME], state.finish_tag[i] + debt_s)
+    if state.by_tag[0] == 0:
+        state.value[VIRTUAL_TIME] = start_tag
+    latest = state.value[VIRTUAL_TIME] + MAX_DEBT * service_s
+    state.finish_tag[i] = min(start_tag + service_s, latest)
+
+
+@part
 def _pop_urgent(state: SchedulerState) -> int:
     """Remove, charge and return the first urgent operation."""
     slot = pop_from_list(state.urgent_first, state.link, 0)
     state.counter[WAITING] -= 1
-    i = state.application[slot]
-    service_s = state.cost_bytes[slot] / state.weight[i]
-    if state.tag_place[i] > 0:
-        state.start_tag[i] += service_s
-        heap_put(start_tags(state), i)
-    else:
-        start_tag = max(state.value[VIRTUAL_TIME], state.finish_tag[i])
-        state.finish_tag[i] = start_tag + service_s
+    _charge_urgent(state, state.application[slot], state.cost_bytes[slot])
     return slot
 
 

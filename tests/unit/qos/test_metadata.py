@@ -7,11 +7,11 @@ from collections import Counter
 from math import inf
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from penstock.qos import Request, Slo
-from penstock.qos.metadata import STUCK_S, MetadataScheduler
+from penstock.qos.metadata import MAX_DEBT, STUCK_S, MetadataScheduler
 from penstock.qos.state import REQUEST_LIMIT
 
 SLOS = {"a": Slo(3e6, 1.0), "b": Slo(1e6, 1.0), "c": Slo(1e6, 1.0)}
@@ -104,24 +104,65 @@ def test_an_application_that_hangs_gets_no_more_places() -> None:
     assert storage.complete("a", 5.0) == "a"
 
 
-def test_urgent_operations_go_at_once_and_are_charged() -> None:
+def test_urgent_operations_go_at_once_and_are_charged_while_others_wait() -> None:
     storage = Storage(8)
-    assert storage.arrive("c" * 9, is_urgent=True) == "c" * 9
-    assert storage.arrive("ccccccbbbbbb") == "bbbbbbcc"
+    storage.arrive("aaaaaaab")
+    assert storage.arrive("b" * 9) == ""
+    assert storage.arrive("cccc", is_urgent=True) == "cccc"
+    storage.arrive("c")
+    assert "".join(storage.complete("a") for _ in range(7)) == "bbbbcbb"
 
 
-def test_urgent_operations_do_not_hold_up_others() -> None:
+def test_urgent_operations_are_not_charged_later_if_nobody_waited() -> None:
     storage = Storage(8)
-    storage.arrive("c" * 9, is_urgent=True)
-    assert storage.arrive("b") == "b"
-    # Nor do they keep operations of their own application from being stuck.
-    storage = Storage(2)
-    assert storage.arrive("ca") == "ca"
-    storage.arrive("c", is_urgent=True)
-    storage.arrive("b")
-    urgent = storage.under_way.pop()
-    storage.scheduler.complete(urgent, 0, STUCK_S)
-    assert storage.send(STUCK_S) == "b"
+    storage.arrive("c" * 900, is_urgent=True)
+    assert storage.arrive("ccccbbbb") == "bcbcbcbc"
+
+
+def test_an_operation_that_waits_keeps_its_turn() -> None:
+    storage = Storage(8)
+    storage.arrive("aaaaaaab")
+    assert storage.arrive("b" * 9 + "cc") == ""
+    storage.arrive("c" * 900, is_urgent=True)
+    # The second operation of c pays for the urgent ones.
+    assert "".join(storage.complete("a") for _ in range(7)) == "bcbbbbb"
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2), st.integers(0, 2 * MAX_DEBT), st.integers(0, MAX_DEBT)
+        ),
+        max_size=3,
+    )
+)
+@example([(0, 2 * MAX_DEBT, 0)])
+@example([(2, 2 * MAX_DEBT, 0)])
+def test_the_next_turn_comes_soon_after_any_number_of_urgent_operations(
+    steps: list[tuple[int, int, int]],
+) -> None:
+    storage = Storage(4)
+    # The three operations of a hang, and those of b and c share the fourth place.
+    assert Counter(storage.arrive("aaabb")) == Counter("aaab")
+    order = "b"
+
+    def take_turn() -> None:
+        nonlocal order
+        storage.arrive("b")
+        order += storage.complete(order[-1])
+
+    for ordinary, urgent, turns in steps:
+        storage.arrive("c" * ordinary)
+        storage.arrive("c" * urgent, is_urgent=True)
+        storage.under_way = [r for r in storage.under_way if not r.is_urgent]
+        for _ in range(turns):
+            take_turn()
+    storage.arrive("c")
+    begin = len(order)
+    while order.count("c") < 1 + sum(ordinary for ordinary, _, _ in steps):
+        take_turn()
+        assert len(order[begin:].rsplit("c", maxsplit=1)[-1]) <= MAX_DEBT + 2
 
 
 def test_urgent_operations_that_wait_stay_urgent_while_the_tables_grow() -> None:
