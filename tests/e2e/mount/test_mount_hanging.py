@@ -91,31 +91,60 @@ def under_way(mounted: Mounted) -> int:
     return number
 
 
-def test_requests_that_hang_leave_threads_for_reads_and_writes(
-    mount: Mounting, tmp_path: Path
-) -> None:
+def lookups(mounted: Mounted) -> int:
+    number: int = mounted.status()["metadata"]["lookup"]
+    return number
+
+
+@contextmanager
+def folders(
+    mount: Mounting, tmp_path: Path, *options: str
+) -> Iterator[tuple[Mounted, Mounted, subprocess.Popen[str]]]:
+    """Mount a folder with one inside that can hang; open a file beside it."""
     backing = tmp_path / "backing"
     (backing / "hanging").mkdir(parents=True)
     (backing / "file").write_bytes(bytes((1 << 20) + 1))
-    (tmp_path / "slo.toml").write_text(SLO_FILE)
     hanging = mount(point=backing / "hanging")
-    mounted = mount("--slo", str(tmp_path / "slo.toml"), backing=backing)
+    mounted = mount(*options, backing=backing)
     # The kernel must know the folder: only one thread looks it up for the first time.
     assert (mounted.point / "hanging").is_dir()
-    folder = str(mounted.point / "hanging")
-    with (
-        program(READER, str(mounted.point / "file")) as reader,
-        program(ASKER, "other", folder, "1") as other,
-        program(ASKER, "asker", folder, str(HANGING)) as asker,
-    ):
+    with program(READER, str(mounted.point / "file")) as reader:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "open\n"
-        with stopped(hanging.pid):
-            tell(other)
-            until(lambda: under_way(mounted) >= 1)
-            tell(asker)
-            until(lambda: under_way(mounted) >= HANGING)
-            output, _ = reader.communicate("go\n", timeout=LIMIT_S)
-            assert output == "z\n"
-            assert under_way(mounted) >= HANGING
-        until(lambda: under_way(mounted) == 0)
+        yield hanging, mounted, reader
+
+
+def test_requests_that_hang_leave_threads_for_reads_and_writes(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    (tmp_path / "slo.toml").write_text(SLO_FILE)
+    options = "--slo", str(tmp_path / "slo.toml")
+    with folders(mount, tmp_path, *options) as (hanging, mounted, reader):
+        folder = str(mounted.point / "hanging")
+        with (
+            program(ASKER, "other", folder, "1") as other,
+            program(ASKER, "asker", folder, str(HANGING)) as asker,
+        ):
+            with stopped(hanging.pid):
+                tell(other)
+                until(lambda: under_way(mounted) >= 1)
+                tell(asker)
+                until(lambda: under_way(mounted) >= HANGING)
+                output, _ = reader.communicate("go\n", timeout=LIMIT_S)
+                assert output == "z\n"
+                assert under_way(mounted) >= HANGING
+            until(lambda: under_way(mounted) == 0)
+
+
+def test_they_do_so_without_a_scheduler(mount: Mounting, tmp_path: Path) -> None:
+    with folders(mount, tmp_path) as (hanging, mounted, reader):
+        folder = str(mounted.point / "hanging")
+        with program(ASKER, "asker", folder, str(HANGING)) as asker:
+            before = lookups(mounted)
+            with stopped(hanging.pid):
+                tell(asker)
+                until(lambda: lookups(mounted) >= before + HANGING)
+                output, _ = reader.communicate("go\n", timeout=LIMIT_S)
+                assert output == "z\n"
+            # All are answered: their program ends.
+            assert asker.wait(LIMIT_S) == 0

@@ -63,6 +63,31 @@ static bool take_thread(struct mount *mount)
     return false;
 }
 
+/* Keep the bytes of the request of this thread: it runs in the pool. */
+static void keep_bytes(struct operation_request *operation)
+{
+    operation->is_in_pool = true;
+    memcpy(operation->data, present_request.data, operation->size);
+}
+
+/* Begin the request of this thread, without a scheduler. Return false if it runs in the
+ * pool. */
+static bool begin_unordered(struct mount *mount)
+{
+    if (take_thread(mount)) {
+        const struct fuse_in_header *header = present_request.data;
+        present_request.unordered = header->unique;
+        present_request.mount = mount;
+        return true;
+    }
+    struct operation_request *operation = new_operation(mount, 0, false);
+    if (!operation)
+        return true;
+    keep_bytes(operation);
+    gate_run_in_pool(&mount->metadata, &operation->passage);
+    return false;
+}
+
 /* Pass the request of this thread to the scheduler. Return false if it has to wait, or
  * runs in the pool. */
 static bool may_go(struct mount *mount, int application, bool is_urgent)
@@ -75,8 +100,7 @@ static bool may_go(struct mount *mount, int application, bool is_urgent)
         present_request.operation = operation;
         return true;
     }
-    operation->is_in_pool = true;
-    memcpy(operation->data, present_request.data, operation->size);
+    keep_bytes(operation);
     if (is_sent || gate_park(&mount->metadata, &operation->passage))
         gate_run_in_pool(&mount->metadata, &operation->passage);
     return false;
@@ -99,8 +123,12 @@ int begin_operation(fuse_req_t req, enum operation number, struct inode *inode,
     if (present_request.operation)
         return resume(req, &present_request.operation->passage);
     count_only(req, number);
-    if (!atomic_load_explicit(&mount->classifier.is_on, memory_order_relaxed))
-        return 0;
+    if (!atomic_load_explicit(&mount->classifier.is_on, memory_order_relaxed)) {
+        if (begin_unordered(mount))
+            return 0;
+        fuse_reply_none(req);
+        return -1;
+    }
     const struct fuse_ctx *context = fuse_req_ctx(req);
     int application = classify(&mount->classifier, &mount->inodes, inode, name,
                                context->pid, context->uid);
@@ -118,12 +146,18 @@ int begin_operation(fuse_req_t req, enum operation number, struct inode *inode,
 
 int end_operation(uint64_t unique)
 {
+    if (present_request.unordered && present_request.unordered == unique) {
+        present_request.unordered = 0;
+        atomic_fetch_sub(&present_request.mount->own_operations, 1);
+        return -1;
+    }
     struct operation_request *operation = present_request.operation;
     if (!operation || operation->unique != unique)
         return -1;
     int fd = operation->fd;
     present_request.operation = NULL;
-    gate_leave(&operation->mount->metadata, &operation->passage, 0);
+    if (operation->passage.is_counted)
+        gate_leave(&operation->mount->metadata, &operation->passage, 0);
     /* libfuse still uses the bytes of a request in the pool. */
     if (operation->is_in_pool)
         return fd;

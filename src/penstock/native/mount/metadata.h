@@ -7,7 +7,8 @@
  * kept and the handler returns without an answer. Later a thread of the gate's pool
  * gives the bytes to libfuse again, which calls the handler a second time. So
  * requests wait without a thread, and handlers need not keep their arguments. The same
- * happens if too many threads of libfuse have metadata requests already.
+ * happens, also without a scheduler, if too many threads of libfuse have metadata
+ * requests already.
  *
  * The operation ends with its answer (io.c), even if a limit delays the answer.
  */
@@ -16,7 +17,8 @@
 
 #include "mount.h"
 
-/* A request that a scheduler has ordered, from begin_operation() to its answer. */
+/* A request that a scheduler has ordered, or that runs in the pool, from
+ * begin_operation() to its answer. */
 struct operation_request {
     struct passage passage;
     struct mount *mount;

@@ -69,7 +69,7 @@ struct mount {
     bool is_serving;
     _Atomic int64_t counts[OPERATION_COUNT];
     _Atomic int transfers;      /* reads and writes in threads of libfuse */
-    _Atomic int own_operations; /* ordered metadata requests in threads of libfuse */
+    _Atomic int own_operations; /* metadata requests in threads of libfuse */
     /* The application that has replaced another one in open files. */
     int replaced_by[MAX_APPLICATIONS];
 };
@@ -84,6 +84,9 @@ struct present_request {
     size_t size;
     int fd;                              /* from which it was read */
     struct operation_request *operation; /* metadata.c; NULL: not ordered */
+    /* The number of a metadata request that is not ordered, 0: none; its mount. */
+    uint64_t unordered;
+    struct mount *mount;
 };
 extern __thread struct present_request present_request;
 

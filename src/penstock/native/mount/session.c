@@ -24,7 +24,7 @@
 /* Most threads that read requests; files.c and metadata.c use 48 each. */
 #define MAX_THREADS 112
 /* Most threads for further requests. A metadata request that hangs at the storage keeps
- * its thread, and the scheduler sends those of other applications nevertheless. */
+ * its thread, and those of other programs are sent nevertheless. */
 #define DATA_POOL_THREADS 64
 #define METADATA_POOL_THREADS 512
 /* Most background requests (read-ahead, write-back) at a time. The kernel's default is
