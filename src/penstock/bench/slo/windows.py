@@ -5,7 +5,8 @@ A response time counts in the window in which the request was issued, because an
 promises a latency for what an application issues at a time. The requests of an overload
 are answered later, also when it is over; they say nothing about the time after it.
 
-Pure: computed from the issue and answer times (s) of the requests.
+Pure: computed from the issue and answer times (s) of the requests. So a run must last
+until its requests are answered, or the last windows lack the slowest ones.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ class GroupWindow:
     """Statistics of one group of clients in a window."""
 
     issued: int
-    """Number of requests issued."""
+    """Number of requests issued that were answered, in this window or later."""
     answered: int
-    """Number of requests answered."""
+    """Number of requests answered in this window, issued in it or before."""
     p95_s: float | None
-    """95th percentile of the response times of the requests that were issued; None: no
-    request was issued."""
+    """95th percentile of the response times of the requests that were issued; None:
+    none was issued and answered."""
 
 
 @dataclass(frozen=True, slots=True)

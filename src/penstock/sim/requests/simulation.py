@@ -130,9 +130,14 @@ def simulate_requests(
     *,
     exchange: Exchange | None = None,
     schedulers_at: SchedulersAt = "servers",
+    answers_until: float = 0.0,
     seed: int = 1,
 ) -> RequestRun:
-    """Simulate until the time `until` (s), with schedulers where the module says."""
+    """Simulate until the time `until` (s), with schedulers where the module says.
+
+    After that no requests are issued, and the simulation goes on until all requests are
+    answered, but not beyond `answers_until` (s).
+    """
     _check(clients, servers)
     spec = get_scheduler(scheduler)
     exchange = exchange or Exchange()
@@ -150,6 +155,7 @@ def simulate_requests(
         slos=slos,
     )
     simulation.run(until)
+    simulation.run_until_answered(answers_until)
     return simulation.result(spec.label)
 
 
@@ -343,7 +349,23 @@ class _RequestSimulation:
 
         The order is (time, kind, serial number); see the module for the kinds.
         """
-        handlers: dict[int, Callable[[Any, float], None]] = {
+        events, handlers = self._events, self._handlers()
+        # Main loop of the request simulator.
+        while events and events[0][0] <= until:
+            now, kind, _, subject = heappop(events)
+            handlers[kind](subject, now)
+
+    def run_until_answered(self, until: float) -> None:
+        """Issue nothing more; go on until all is answered, or to the time `until`."""
+        events, handlers = self._events, self._handlers()
+        while self._unanswered and events and events[0][0] <= until:
+            now, kind, _, subject = heappop(events)
+            if kind != _ISSUE:
+                handlers[kind](subject, now)
+
+    def _handlers(self) -> dict[int, Callable[[Any, float], None]]:
+        """Return what handles the events of each kind."""
+        return {
             _COMPLETION: self._on_completion,
             _ANSWER: self._on_answer,
             _CAPACITY_CHANGE: self._on_capacity_change,
@@ -352,11 +374,6 @@ class _RequestSimulation:
             _ISSUE: self._on_issue,
             _WAKE: self._on_wake,
         }
-        events = self._events
-        # Main loop of the request simulator.
-        while events and events[0][0] <= until:
-            now, kind, _, subject = heappop(events)
-            handlers[kind](subject, now)
 
     def _on_completion(self, subject: tuple[_Storage, int], now: float) -> None:
         storage, version = subject

@@ -61,6 +61,22 @@ def test_a_closed_loop_waits_for_its_answers() -> None:
     assert (run.answered_s - run.issued_s).max() == pytest.approx(0.2)
 
 
+def test_requests_can_be_answered_after_the_last_one_is_issued() -> None:
+    clients = [saturating("a", 10.0, processes=4), steady("a", 1e6, 10.0)]
+
+    def run(answers_until: float) -> RequestRun:
+        return simulate_requests(
+            "fifo", SLOS, clients, [SERVER], 1.0, answers_until=answers_until
+        )
+
+    cut, later, whole = run(0.0), run(1.15), run(9.0)
+    assert 4 <= cut.unanswered <= 5
+    assert cut.unanswered > later.unanswered > whole.unanswered == 0
+    assert len(whole.issued_s) == len(cut.issued_s) + cut.unanswered
+    assert whole.issued_s.max() <= 1.0
+    assert later.answered_s.max() <= 1.15
+
+
 def test_an_open_loop_does_not_wait_for_answers() -> None:
     clients = replace(steady("a", 20e6, 9.99, processes=2), closed=False)
     run = simulate([clients])

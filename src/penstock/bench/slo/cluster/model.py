@@ -6,7 +6,8 @@ server is a server with an equal part of the measured capacity that serves reque
 the order of arrival, as its link does. The answer comes a little later: what else a
 request takes (kernel, mounts, network, the chunk server) is drawn from times that were
 measured with one request at a time. Processes that write as fast as they can begin at
-random times of the first 0.1 s.
+random times of the first 0.1 s. As live, all requests that were issued are answered,
+also after the end of the scene.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ __all__ = ["MeasuredStorage", "clients_of", "delays_of", "simulate_scene"]
 _SHORTEST_S: Final = 1e-3
 #: The first requests of processes without a rate are issued until then (s).
 _FIRST_S: Final = 0.1
+#: Requests of a scene are answered at most so long after its end (s).
+_ANSWERS_S: Final = 60.0
 
 
 class MeasuredStorage(NamedTuple):
@@ -90,6 +93,7 @@ def simulate_scene(
         scene.end_s,
         exchange=Exchange(credit=setting.exchange),
         schedulers_at="mounts",
+        answers_until=scene.end_s + _ANSWERS_S,
         seed=seed,
     )
     return {

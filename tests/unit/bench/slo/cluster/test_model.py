@@ -110,6 +110,23 @@ def test_without_a_scheduler_every_process_has_the_same() -> None:
     assert total == pytest.approx(1.0, rel=0.02)
 
 
+@pytest.mark.parametrize("setting", ["fifo", "together"])
+def test_every_request_of_a_scene_is_answered_as_live(setting: str) -> None:
+    """At the end each process waits for an answer; it gets it later."""
+    scene = ClusterScene(
+        "scene",
+        setting,
+        {"few": Promise(0.7, 1.0), "many": Promise(0.2, 1.0)},
+        (AppGroup("few", 1, 4), AppGroup("many", 1, 32)),
+        *(1.0, 4.0),
+    )
+    answers = simulate_scene(scene, STORAGE)
+    for name, processes in (("few", 4), ("many", 32)):
+        late = [a for a in answers[name] if a.answered >= scene.end_s]
+        assert len(late) == processes
+        assert all(a.issued < scene.end_s for a in late)
+
+
 def test_delays_are_what_a_lone_request_takes_besides_its_service() -> None:
     # 25 requests per second and server: a service takes 40 ms.
     scene = replace(LATENCY_SCENE, warm_s=1.0, end_s=2.0)
