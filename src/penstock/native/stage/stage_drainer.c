@@ -116,7 +116,7 @@ static void correct_page(struct balance *before, struct balance now)
                                        &now.drained, now.absorbed);
 }
 
-/* --- Steps of `drain_beside`, and its end ------------------------------------------ */
+/* --- Steps of `drain_beside`, and its end --------------------------------------- */
 
 /* A thread whose storage does not answer delays the end of the process for this long
  * at most. */
@@ -162,7 +162,7 @@ static bool may_end(uint64_t linger_ns)
     return !is_within(waited_ns, STUCK_NS) && !is_within(LOAD(drained_at_ns), STUCK_NS);
 }
 
-/* --- Threads beside a job ----------------------------------------------------------- */
+/* --- Threads beside a job ------------------------------------------------------- */
 
 /* Number of threads that drain, the first one included; 0: not yet known. */
 static _Atomic unsigned drain_threads;
