@@ -2,7 +2,8 @@
 """Threads that serve the queues of several users at the same time.
 
 One thread at a time serves a user, until nothing of that user waits. An unexpected
-error is logged, and what still waits is served later. A thread ends when no user waits.
+error is logged, and another thread serves what still waits. A thread ends when no user
+waits.
 
 A file system that does not answer can hold a thread up for ever. No thread keeps the
 daemon from its end.
@@ -10,6 +11,7 @@ daemon from its end.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -71,12 +73,19 @@ class UserWorkers:
 
     def _run(self) -> None:
         while (user := self._next()) is not None:
+            failed = True
             try:
                 self._serve(user)
-            except Exception as error:  # noqa: BLE001 - of anything that is served
-                what = f"{_FAILED}: {type(error).__name__}: {error}"
-                self._complaints.add(what, user)
-                self.start(user)
+                failed = False
+            finally:
+                # The error ends this thread, and Python prints where it happened.
+                if failed:
+                    error = sys.exception()
+                    what = f"{_FAILED}: {type(error).__name__}: {error}"
+                    self._complaints.add(what, user)
+                    with self._lock:
+                        self._threads.discard(threading.current_thread())
+                    self.start(user)
 
     def _next(self) -> int | None:
         """Return a user who waits; None: this thread ends."""

@@ -241,8 +241,10 @@ static SLOW bool wait_for_start(struct paced_call *call)
     return false;
 }
 
+/* Begin a call of `size` bytes. A slice is charged first, or all if these are not more
+ * than `whole_bytes`. */
 static bool begin_reserved(struct paced_call *call, enum io_class class, size_t size,
-                           bool may_stage, bool whole)
+                           bool may_stage, size_t whole_bytes)
 {
     call->uncertain = call->unknown = false;
     call->judged = is_judged(call, class);
@@ -251,7 +253,7 @@ static bool begin_reserved(struct paced_call *call, enum io_class class, size_t 
     if (!start(call, class, may_stage))
         return true;
     size = size < CALL_MAX_BYTES ? size : CALL_MAX_BYTES;
-    call->reserved_bytes = whole ? size : slice_of(call, size);
+    call->reserved_bytes = size <= whole_bytes ? size : slice_of(call, size);
     call->start_tag = charge(call, call->reserved_bytes);
     if (RARELY(call->rate == 0 || is_due_later(call, call->start_tag)))
         return wait_for_start(call);
@@ -261,12 +263,15 @@ static bool begin_reserved(struct paced_call *call, enum io_class class, size_t 
 bool pace_begin_sized(struct paced_call *call, enum io_class class, size_t size,
                       bool may_stage)
 {
-    return begin_reserved(call, class, size, may_stage, false);
+    return begin_reserved(call, class, size, may_stage, 0);
 }
+
+/* Least bytes of a step of a drain, unless its records are smaller. */
+enum { DRAIN_STEP_LEAST_BYTES = 64 << 10 };
 
 void pace_begin_step(struct paced_call *call, enum io_class class, size_t size)
 {
-    begin_reserved(call, class, size, false, true);
+    begin_reserved(call, class, size, false, DRAIN_STEP_LEAST_BYTES);
 }
 
 bool pace_begin(struct paced_call *call, enum io_class class, size_t size,
@@ -498,14 +503,14 @@ uint32_t pace_partition(void)
 
 uint64_t pace_drain_step_bytes(uint32_t threads)
 {
-    const uint64_t STEP_NS = 20000000, LEAST_BYTES = 64 << 10;
+    const uint64_t STEP_NS = 20000000;
     struct grant grant;
     struct page_bucket *bucket = bucket_of(CLASS_DRAIN);
     if (LOAD(attached_page->mode) != MODE_CONTROL || bucket == NULL ||
         !read_grant(bucket, pace_now_ns(), &grant))
         return UINT64_MAX;
     uint64_t bytes = bytes_in(grant.rate, STEP_NS) / (threads > 0 ? threads : 1);
-    return bytes > LEAST_BYTES ? bytes : LEAST_BYTES;
+    return bytes > DRAIN_STEP_LEAST_BYTES ? bytes : DRAIN_STEP_LEAST_BYTES;
 }
 
 bool pace_drainer_is_alive(void)

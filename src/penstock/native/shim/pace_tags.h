@@ -155,17 +155,19 @@ static inline uint64_t calls_in_flight(void)
     return (uint64_t)(calls < 1 ? 1 : calls < IN_FLIGHT_MAX ? calls : IN_FLIGHT_MAX);
 }
 
-/* Return the debt that a call waits for at most: two slices for each call in flight.
- * Each has charged one slice at most, so a job without other debt is never above this.
- * With other debt, about half of the grant pays it off. */
-static inline uint64_t turn_bytes(uint64_t rate)
+/* Return the debt that a call waits for at most: twice what it charges at once, at
+ * least a slice, for each call in flight. If all charge as much, a job without other
+ * debt is never above this. With other debt, about half of the grant pays it off. */
+static inline uint64_t turn_bytes(uint64_t rate, uint64_t bytes)
 {
-    return (2 * calls_in_flight() - 1) * slice_at(rate);
+    uint64_t slice = slice_at(rate);
+    return (2 * calls_in_flight() - 1) * (bytes > slice ? bytes : slice);
 }
 
-static SLOW uint64_t start_in_turn(const struct paced_call *call, uint64_t start_tag)
+static SLOW uint64_t start_in_turn(const struct paced_call *call, uint64_t start_tag,
+                                   uint64_t bytes)
 {
-    uint64_t latest = call->granted_bytes + turn_bytes(call->rate);
+    uint64_t latest = call->granted_bytes + turn_bytes(call->rate, bytes);
     return is_ahead(start_tag, latest) ? latest : start_tag;
 }
 
@@ -173,7 +175,7 @@ static SLOW uint64_t start_in_turn(const struct paced_call *call, uint64_t start
 static inline uint64_t charge(struct paced_call *call, uint64_t bytes)
 {
     uint64_t start_tag = charge_in_order(call, bytes);
-    return RARELY(is_due_later(call, start_tag)) ? start_in_turn(call, start_tag)
+    return RARELY(is_due_later(call, start_tag)) ? start_in_turn(call, start_tag, bytes)
                                                  : start_tag;
 }
 

@@ -58,7 +58,7 @@ static bool may_owe_more(const struct page_bucket *bucket, const struct grant *g
                          uint64_t granted)
 {
     uint64_t most =
-        turn_bytes(grant->rate) + bytes_in(grant->rate, DEBT_NS) + DEBT_LEAST_BYTES;
+        turn_bytes(grant->rate, 0) + bytes_in(grant->rate, DEBT_NS) + DEBT_LEAST_BYTES;
     return !is_ahead(LOAD(bucket->charged_bytes), granted + most);
 }
 

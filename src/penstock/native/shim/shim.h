@@ -278,8 +278,9 @@ struct paced_call {
  * not begun. */
 bool pace_begin_sized(struct paced_call *, enum io_class, size_t size, bool may_stage);
 
-/* Begin a step of a drain, of which all bytes are charged first. So threads whose grant
- * is close to nothing do not begin one step each. */
+/* Begin a step of a drain. All bytes of a small one are charged first, so that threads
+ * whose grant is close to nothing do not begin one step each. A large record is charged
+ * in slices, as a call of the program is: programs and drainers take turns. */
 void pace_begin_step(struct paced_call *, enum io_class, size_t size);
 
 /* Begin a call that is charged afterwards; same result. `size` is the most that it

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "stage.h"
+#include "stage_slots.h"
 
 void lock_wait_nap(struct lock_wait *wait)
 {

@@ -252,6 +252,8 @@ def test_nobody_waits_for_a_drainer_that_cannot_be_killed(
     assert sum("process 4711 cannot be killed" in text for text in messages) == 2
 
 
+# Python reports the error that ends a thread.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("error", [ValueError("no text"), LookupError("a bug")])
 def test_an_unexpected_error_costs_no_other_sweep(
     monkeypatch: pytest.MonkeyPatch, error: Exception

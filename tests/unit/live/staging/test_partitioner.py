@@ -288,6 +288,8 @@ def test_nothing_is_kept_of_jobs_that_left_meanwhile(
     served.partitioner.close()
 
 
+# Python reports the error that ends a thread.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.parametrize("error", [UnicodeError("no text"), LookupError("a bug")])
 def test_an_unexpected_error_costs_no_other_folder(
     tmp_path: Path,

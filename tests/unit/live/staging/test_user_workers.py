@@ -19,6 +19,11 @@ from support.waiting import LIMIT_S, until
 LOG = logging.getLogger("test")
 
 
+#: Python reports the error that ends a thread.
+ERROR_IN_THREAD = "ignore::pytest.PytestUnhandledThreadExceptionWarning"
+
+
+@pytest.mark.filterwarnings(ERROR_IN_THREAD)
 def test_what_waits_is_served_after_an_error(caplog: pytest.LogCaptureFixture) -> None:
     queue, served = deque(["bad", "good", "worse", "better"]), []
 
@@ -43,6 +48,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(user_workers, "_END_S", 0.0)
 
 
+@pytest.mark.filterwarnings(ERROR_IN_THREAD)
 @pytest.mark.usefixtures("impatient")
 def test_nobody_is_served_after_the_end() -> None:
     begun, go_on, served = threading.Event(), threading.Event(), []

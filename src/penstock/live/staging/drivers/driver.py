@@ -91,18 +91,21 @@ def call(arguments: Sequence[str], *, where: str) -> str:
             where=where,
             remedy="install the client tools of the file system on this node",
         ) from None
+    is_abandoned = False
     try:
         output, errors = process.communicate(timeout=TOOL_TIMEOUT_S)
-    except BaseException as error:
-        lives = end_process(process).is_abandoned
-        if not isinstance(error, subprocess.TimeoutExpired):
-            raise
-        but = f"; process {process.pid} cannot be killed" if lives else ""
+    except subprocess.TimeoutExpired:
+        is_abandoned = end_process(process).is_abandoned
+        but = f"; process {process.pid} cannot be killed" if is_abandoned else ""
         raise UnavailableError(
             f"{arguments[0]} did not answer within {TOOL_TIMEOUT_S:g} s{but}",
             where=where,
             remedy="check that the servers of the file system are up",
         ) from None
+    finally:
+        # The tool does not outlive an interrupted command.
+        if process.poll() is None and not is_abandoned:
+            end_process(process)
     if process.returncode:
         lines = (errors or output).strip().splitlines()
         what = lines[-1] if lines else f"exit status {process.returncode}"
