@@ -73,9 +73,21 @@ steps = st.lists(
 )
 
 
-def is_write(step: Step) -> bool:
-    """Return True for a write; as a metadata operation it is urgent."""
-    return step.size_bytes >= MB
+def request_of(name: str, step: Step, number: int) -> Request:
+    """Return a read or a write; for metadata an operation, which may be urgent."""
+    is_large = step.size_bytes >= MB
+    if name.startswith("penstock.qos.metadata"):
+        return Request("metadata", 0, step.application, number, is_urgent=is_large)
+    kind: Kind = "write" if is_large else "read"
+    return Request(kind, step.size_bytes, step.application, number)
+
+
+def kind_number(name: str, step: Step) -> int:
+    """Return the kind as the data path calls it: enum kind of gate.h."""
+    is_large = step.size_bytes >= MB
+    if name.startswith("penstock.qos.metadata"):
+        return 4 if is_large else 3
+    return 1 if is_large else 0
 
 
 def new_scheduler(name: str) -> KernelScheduler:
@@ -116,8 +128,7 @@ def simulated(name: str, script: list[Step]) -> list[Answer]:
     at_storage: list[Request] = []
     for number, step in enumerate(script):
         now += step.gap_s
-        kind: Kind = "write" if is_write(step) else "read"
-        request = Request(kind, step.size_bytes, step.application, number)
+        request = request_of(name, step, number)
         scheduler.arrive(request, now)
         sent = scheduler.dispatch(now)
         control(scheduler, step, 100_000 * number, now)
@@ -154,7 +165,7 @@ def live(name: str, script: list[Step]) -> list[Answer]:
     for number, step in enumerate(script):
         now += step.gap_s
         index = scheduler.index_of(step.application)
-        slot = arrive(table, index, is_write(step), step.size_bytes, now)
+        slot = arrive(table, index, kind_number(name, step), step.size_bytes, now)
         requests[slot] = (number, step.size_bytes)
         pids = dispatch()
         control(scheduler, step, 100_000 * number, now)

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from penstock.mount.data_path import SchedulerPointers
 from penstock.qos import Kind, QosScheduler, Request
+from penstock.qos.interface import KINDS, URGENT_KIND
 
 __all__ = ["ErrorLog", "SchedulerCallbacks", "scheduler_pointers"]
 
@@ -91,15 +92,16 @@ class SchedulerCallbacks:
         return self._names.index(application)
 
     def _arrive(
-        self, _: Any, application: int, is_write: int, size_bytes: int, now: float
+        self, _: Any, application: int, kind: int, size_bytes: int, now: float
     ) -> int:
         if self._errors.failed:
             return _NONE
         with self._errors:
-            kind: Kind = "write" if is_write else "read"
-            if is_write and not size_bytes:
-                kind = "sync"
-            request = Request(kind, size_bytes, self._names[application])
+            name: Kind = "metadata" if kind == URGENT_KIND else KINDS[kind]
+            request = Request(
+                *(name, size_bytes, self._names[application]),
+                is_urgent=kind == URGENT_KIND,
+            )
             self._scheduler.arrive(request, now)
             slot = self._free.pop() if self._free else len(self._requests)
             self._requests[slot], self._waiting[request] = request, slot

@@ -90,7 +90,7 @@ def _queue(state: SchedulerState, slot: int, now: float) -> None:
 def arrive(
     table: SchedulerState,
     application: int,
-    is_write: int,  # noqa: ARG001
+    kind: int,  # noqa: ARG001
     cost_bytes: int,
     now: float,
 ) -> int:

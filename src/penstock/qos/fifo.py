@@ -48,7 +48,7 @@ _QUEUE: Final = 0
 def arrive(
     table: SchedulerState,
     application: int,
-    is_write: int,  # noqa: ARG001
+    kind: int,  # noqa: ARG001
     cost_bytes: int,
     now: float,
 ) -> int:

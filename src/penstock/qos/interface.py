@@ -32,6 +32,7 @@ __all__ = [
     "MIN_COST_BYTES",
     "PERCENTILE",
     "THINK_S",
+    "URGENT_KIND",
     "ApplicationUse",
     "Credit",
     "CreditScheduler",
@@ -48,6 +49,9 @@ __all__ = [
 
 Kind: TypeAlias = Literal["read", "write", "sync", "metadata"]
 KINDS: Final[tuple[Kind, ...]] = ("read", "write", "sync", "metadata")
+#: The kind of an urgent metadata operation, for kernels and the data path: they have
+#: numbers for kinds, the indexes in `KINDS` and this one.
+URGENT_KIND: Final = len(KINDS)
 #: Minimum cost of a request, so that empty and failed requests are not free.
 MIN_COST_BYTES: Final = 4096
 #: Longest time between an answer and the next request of a process that only waits for
@@ -84,6 +88,11 @@ class Request:
     def __post_init__(self) -> None:
         if self.size_bytes > MIN_COST_BYTES:
             self.cost_bytes = self.size_bytes
+
+    @property
+    def kind_number(self) -> int:
+        """The number of its kind, for kernels."""
+        return URGENT_KIND if self.is_urgent else KINDS.index(self.kind)
 
     def unused_bytes(self, moved_bytes: int) -> int:
         """Return the refund: the cost minus max(moved_bytes, MIN_COST_BYTES)."""

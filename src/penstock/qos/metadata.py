@@ -56,7 +56,7 @@ from typing import Final
 
 from penstock.columns import append_to_list, heap_remove, pop_from_list
 from penstock.kernels import kernel, part
-from penstock.qos.interface import Guarantees, Slo
+from penstock.qos.interface import URGENT_KIND, Guarantees, Slo
 from penstock.qos.scheduler import (
     DEFAULT_DEPTH,
     Kernels,
@@ -192,7 +192,7 @@ def _send(state: SchedulerState, slot: int, now: float) -> None:
 def arrive(
     table: SchedulerState,
     application: int,
-    is_urgent: int,
+    kind: int,
     cost_bytes: int,  # noqa: ARG001
     now: float,  # noqa: ARG001
 ) -> int:
@@ -202,8 +202,8 @@ def arrive(
     if slot < 0:
         return -1
     count_waiting(state)
-    state.urgent[slot] = 1 if is_urgent else 0
-    if is_urgent:
+    state.urgent[slot] = 1 if kind == URGENT_KIND else 0
+    if kind == URGENT_KIND:
         append_to_list(state.urgent_first, state.urgent_last, state.link, 0, slot)
     else:
         queue_request(state, application, slot)

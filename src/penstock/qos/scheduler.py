@@ -7,8 +7,8 @@ the mount calls the machine code itself, at the addresses of `KernelScheduler.po
 
 Requests are decided by three kernels, `Kernels`:
 
-- ``arrive(state, application, is_write, cost_bytes, now)`` returns the slot of a new
-  request, or -1 if there is no room for it.
+- ``arrive(state, application, kind, cost_bytes, now)`` returns the slot of a new
+  request, or -1 if there is no room for it. The kind is `Request.kind_number`.
 - ``next_request(state, now)`` returns the slot of the next request to send, or -1. The
   driver calls it until -1 after every arrival, completion and wake-up, and after every
   change by the control plane.
@@ -177,9 +177,9 @@ class KernelScheduler(QosScheduler):
         counter = self.columns.counter
         if counter[FREE] < 0 and counter[USED] == self._state.request_limit:
             self._grow()
-        # Of metadata, the kernel is told whether it is urgent.
-        is_write = request.kind == "write" or request.is_urgent
-        slot = self._arrive(self._table, application, is_write, request.cost_bytes, now)
+        slot = self._arrive(
+            self._table, application, request.kind_number, request.cost_bytes, now
+        )
         self._slots[request] = slot
         self._requests[slot] = request
 

@@ -156,7 +156,7 @@ def charge(state: SchedulerState, i: int, slot: int) -> None:
 def arrive(
     table: SchedulerState,
     application: int,
-    is_write: int,  # noqa: ARG001
+    kind: int,  # noqa: ARG001
     cost_bytes: int,
     now: float,
 ) -> int:

@@ -173,7 +173,7 @@ PARAMETERS: Final = (
 def arrive(
     table: SchedulerState,
     application: int,
-    is_write: int,  # noqa: ARG001
+    kind: int,  # noqa: ARG001
     cost_bytes: int,
     now: float,
 ) -> int:

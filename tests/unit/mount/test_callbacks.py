@@ -94,6 +94,20 @@ def test_the_scheduler_sees_requests_and_decides_their_order() -> None:
     assert scheduler.completed == [0, 1, 2, 3]
 
 
+def test_a_scheduler_is_told_the_kind_of_a_request() -> None:
+    """The numbers are those of the data path (enum kind of gate.h)."""
+    scheduler = LastFirst()
+    callbacks = SchedulerCallbacks(scheduler)  # type: ignore[arg-type]
+    index = callbacks.index_of("a")
+    for kind in range(5):
+        callbacks._arrive(None, index, kind, 0, 0.0)
+    requests = list(reversed(scheduler.queue))
+    told = [(request.kind, request.is_urgent) for request in requests]
+    kinds = ["read", "write", "sync", "metadata"]
+    assert told == [*((kind, False) for kind in kinds), ("metadata", True)]
+    assert [request.kind_number for request in requests] == list(range(5))
+
+
 def test_slots_are_used_again() -> None:
     callbacks = SchedulerCallbacks(LastFirst())  # type: ignore[arg-type]
     index = callbacks.index_of("a")

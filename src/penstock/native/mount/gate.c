@@ -133,13 +133,10 @@ static void arrive(struct gate *gate, struct passage *passage)
 {
     struct penstock_scheduler *scheduler = &gate->scheduler;
     double now_s = passage->arrived_s;
-    bool is_write_or_urgent = passage->kind == KIND_METADATA
-                                  ? passage->is_urgent
-                                  : passage->kind != KIND_READ;
+    int64_t kind = passage->is_urgent ? KIND_URGENT : passage->kind;
     if (gate->has_scheduler) {
-        int64_t slot =
-            scheduler->arrive(scheduler->state, passage->application,
-                              is_write_or_urgent, passage->limited.size_bytes, now_s);
+        int64_t slot = scheduler->arrive(scheduler->state, passage->application, kind,
+                                         passage->limited.size_bytes, now_s);
         if (slot >= 0 && make_room(gate, slot) && !gate->slots[slot]) {
             passage->slot = slot;
             gate->slots[slot] = passage;

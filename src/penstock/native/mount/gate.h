@@ -30,7 +30,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum kind { KIND_READ, KIND_WRITE, KIND_SYNC, KIND_METADATA, KINDS };
+/* qos/interface.py has the same numbers. An urgent request is KIND_URGENT to the
+ * scheduler only, and KIND_METADATA elsewhere. */
+enum kind {
+    KIND_READ,
+    KIND_WRITE,
+    KIND_SYNC,
+    KIND_METADATA,
+    KINDS,
+    KIND_URGENT = KINDS
+};
 
 enum { MAX_APPLICATIONS = 1024 };
 
@@ -38,11 +47,10 @@ enum { MAX_APPLICATIONS = 1024 };
  * allocate or call back. mount/data_path.py has the same struct. */
 struct penstock_scheduler {
     void *state;
-    /* A request of size_bytes (0: a sync, or metadata) arrives. is_write_or_urgent: of
-     * reads, writes and syncs, it is no read; of metadata, it is urgent. Returns its
-     * slot; below 0 if the table is full: the request is then sent at once,
+    /* A request of size_bytes (0: a sync, or metadata) arrives; `kind` is of enum kind.
+     * Returns its slot; below 0 if the table is full: the request is then sent at once,
      * unscheduled. */
-    int64_t (*arrive)(void *state, int64_t application, int64_t is_write_or_urgent,
+    int64_t (*arrive)(void *state, int64_t application, int64_t kind,
                       int64_t size_bytes, double now_s);
     /* Returns the slot of the next request to send now, or -1. */
     int64_t (*next)(void *state, double now_s);
