@@ -2,8 +2,7 @@
 """Find the least depth at which the storage reaches its full throughput.
 
 While requests wait, the storage is saturated, and what it does in a window is what it
-can do at the current depth. So it is if no request waits because all are at the
-storage, as many as the depth allows. The search tries the depths 1, 2, 4, ..., 1024:
+can do at the current depth. The search tries the depths 1, 2, 4, ..., 1024:
 
 - both neighbours of the best known depth, until they have been measured;
 - after that one neighbour in every 16 windows, because the capacity may change.
@@ -260,23 +259,20 @@ def _promised_depth(state: SchedulerState) -> float:
 def _full_pace_depth(state: SchedulerState, busy_s: float, now: float) -> float:
     """Return the depth of the search for the least one with full throughput.
 
-    If the storage is saturated, and requests wait, in the upper or in the lower level,
-    or the depth was used up, record its pace first.
+    While requests wait, in the upper or in the lower level, at a saturated storage,
+    record its pace first.
     """
     counter, value = state.counter, state.value
     waiting = counter[WAITING] + state.by_deadline[0]
-    is_waited_for = waiting > 0 and counter[SATURATED] > 0
-    if not is_waited_for and is_short_of_capacity(state):
+    if waiting == 0 or not counter[SATURATED]:
         # What was measured before is no longer true: nothing waits for the storage.
-        set_capacity(state, 1.0, now)
-    # Without this, a depth that takes all requests would be tried again and again.
-    is_used_up = counter[SATURATED] > 0 and counter[MAX_OUTSTANDING] >= value[DEPTH]
-    if not is_waited_for and not is_used_up:
+        if is_short_of_capacity(state):
+            set_capacity(state, 1.0, now)
         return _depth_of(best_level(state))
     used_depth = min(value[DEPTH], float(counter[MAX_OUTSTANDING]))
     moved_bytes = float(counter[MOVED_BYTES])
     record_pace(state, used_depth, moved_bytes, completed_requests(state), busy_s)
     capacity = capacity_bytes_per_s(state)
-    if is_waited_for and capacity > 0.0:
+    if capacity > 0.0:
         set_capacity(state, capacity / value[TOTAL_BYTES_PER_S], now)
     return next_depth(state)

@@ -11,16 +11,13 @@ import pytest
 
 from penstock.kernels import interpreted, memory
 from penstock.qos.parts import saturation as kernels
-from penstock.qos.parts.feedback import group_samples, join_window, record_time
 from penstock.qos.state import (
     CAPACITY_OVER_PROMISES,
     DEPTH,
     MAX_OUTSTANDING,
-    MOVED_BYTES,
     RIVALS_SLACK,
     SATURATED,
     SHARED_DEPTH,
-    TOTAL_BYTES_PER_S,
     WAITING,
     new_state,
 )
@@ -112,37 +109,6 @@ def test_a_change_of_the_depth_starts_a_new_pace() -> None:
     search.record(2.0, 8e6, 8, 1.0)
     search.record(1.0, 8e6, 8, 1.0)
     assert search.capacity_bytes_per_s() == 0.0
-
-
-def window_at_depth(depth: float, outstanding: int, waiting: int) -> Saturation:
-    """Return the search after a saturated window with 32 completions of 1 MB."""
-    search = Saturation()
-    state = search.state
-    state.value[DEPTH] = depth
-    state.value[TOTAL_BYTES_PER_S] = 1e6
-    state.counter[SATURATED], state.counter[MAX_OUTSTANDING] = 1, outstanding
-    state.counter[WAITING] = waiting
-    interpreted(join_window)(state, 0)
-    for _ in range(32):
-        interpreted(record_time)(state, 0, 0.1, 0.0)
-    state.counter[MOVED_BYTES] = 32_000_000
-    interpreted(group_samples)(state)
-    interpreted(kernels.set_holding_depth)(state, 0.5, 1.0)
-    return search
-
-
-@pytest.mark.parametrize(
-    ("outstanding", "waiting", "is_measured"),
-    [(4, 0, True), (4, 2, True), (3, 0, False)],
-)
-def test_a_depth_that_takes_all_requests_is_measured(
-    outstanding: int,
-    waiting: int,
-    is_measured: bool,
-) -> None:
-    """Four processes at depth 4: nothing waits, and the depth is used up."""
-    search = window_at_depth(4.0, outstanding, waiting)
-    assert (search.capacity_bytes_per_s() > 0.0) is is_measured
 
 
 # --- Several mounts in front of one storage -------------------------------------------
