@@ -13,7 +13,8 @@ command ends, or the process that started it, for whatever reason, the kernel en
 processes and removes mounts, links and files.
 
 ``python -m penstock.bench.moosefs COMMAND...`` runs a command in the mounted folder of
-client node 1, for example ``penstock bench harmless --storage .``.
+client node 1, for example ``penstock bench harmless --storage .``. Daemons of penstock
+that it starts keep their files in the memory of the cluster, too.
 """
 
 from __future__ import annotations
@@ -240,14 +241,17 @@ def _lines_of(process: subprocess.Popen[str]) -> Iterator[str]:
 
 def main(words: Sequence[str]) -> int:
     """Run a command in the mounted folder of client node 1; return its status."""
-    if not words:
+    if not words or words[0].startswith("-"):
         raise InputError(
-            "there is no command to run", remedy="python -m penstock.bench.moosefs ls"
+            "there is no command to run",
+            remedy="python -m penstock.bench.moosefs COMMAND, such as ls -l",
         )
     check_requirements()
     inside = ["sh", "-c", 'cd "$0" && exec "$@"', str(client_mount()), *words]
     command = cluster_command(ClusterSpec(), node_command(1, inside))
-    return subprocess.call(command, env=cluster_environment())  # noqa: S603
+    # A daemon on this machine keeps its own folder and archive.
+    environment = {"PENSTOCK_FOLDER": str(FOLDER / "penstock")} | cluster_environment()
+    return subprocess.call(command, env=environment)  # noqa: S603
 
 
 if __name__ == "__main__":

@@ -236,12 +236,14 @@ def test_a_command_is_run_in_the_folder_of_a_client_node() -> None:
             timeout=120,
         )
 
-    empty = run()
-    assert (empty.returncode, empty.stdout) == (2, "")
-    assert empty.stderr.startswith("penstock: there is no command to run (")
+    for words in ((), ("--help",)):
+        empty = run(*words)
+        assert (empty.returncode, empty.stdout) == (2, "")
+        assert empty.stderr.startswith("penstock: there is no command to run (")
     try:
         check_requirements()
     except InputError as error:
         pytest.skip(str(error))
-    done = run("sh", "-c", "pwd; exit 3")
-    assert (done.returncode, done.stdout) == (3, f"{client_mount()}\n")
+    done = run("sh", "-c", "pwd; echo $PENSTOCK_FOLDER; exit 3")
+    assert done.returncode == 3
+    assert done.stdout.splitlines() == [str(client_mount()), f"{FOLDER}/penstock"]

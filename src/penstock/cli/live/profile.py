@@ -66,6 +66,11 @@ def main(arguments: argparse.Namespace) -> int:
         volume_bytes = parse_volume(arguments.volume)
     except InputError as error:
         raise error.at("--volume: ") from None
+    if volume_bytes < 1.0:
+        raise InputError(
+            f"--volume: {arguments.volume!r} is nothing to write",
+            remedy="give for example 256 MiB",
+        )
     settings = live_settings(arguments)
     driver, root, names = parsed_targets(arguments.targets)
     if not settings.state:

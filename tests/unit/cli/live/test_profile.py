@@ -63,6 +63,7 @@ def test_the_rates_as_json(
     [
         (["nothing"], "names no targets"),
         (["directories:/tmp:a", "--volume", "much"], "--volume"),
+        (["directories:/tmp:a", "--volume", "0"], "--volume: '0' is nothing to write"),
         (["directories:/:nothing-of-this-name"], "unknown target"),
         (["moosefs:/mnt:AB"], "is not the label of a chunkserver"),
     ],
