@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from penstock.live.node.launch.shim import shim_environment
+from penstock.live.node.pages.page import CREDIT_S
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import AttachProcess
@@ -84,6 +86,22 @@ def test_the_second_stages_behind_the_first(tmp_path: Path) -> None:
         assert set(text) == set("bc\n")
         assert first.returncode == second.returncode == 0
         assert "Traceback" not in daemon.log
+
+
+def test_a_program_and_its_drainer_draw_one_grant(tmp_path: Path) -> None:
+    """A record takes 0.26 s at the granted rate, much longer than a slice."""
+    journals = Staging(tmp_path / "journals", always=True)
+    journals.prepare()
+    blocks, rate = 16, 4e6
+    with closing(Daemon(tmp_path, bandwidth=f"{rate:g} B/s")) as daemon:
+        daemon.start()
+        words = ("dd", "if=/dev/zero", "of=big", "bs=1M", f"count={blocks}")
+        begun_s = time.monotonic()
+        program = daemon.run(*words, job="big", environment=journals.environment())
+        assert program.wait(LIMIT_S) == 0
+        elapsed_s = time.monotonic() - begun_s
+    # The program and the drainer may each be one record ahead of the grant.
+    assert elapsed_s > (blocks - 2) * 2**20 / rate - CREDIT_S
 
 
 _PLAIN_WRITER = """
