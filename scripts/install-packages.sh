@@ -1,14 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Install the Debian packages that are named, or all that some tests need: Slurm,
-# MooseFS, `ip`, FUSE, a browser, and programs to control. Where that is not possible, say why and
-# succeed: the tests that need them are skipped.
+# MooseFS, `ip`, FUSE, a browser, shells, and programs to control. Where that is not possible,
+# say why and succeed: the tests that need them are skipped.
 set -eu
 
 PACKAGES="${*:-slurm-wlm slurm-client munge iproute2 gcc fuse3 libfuse3-dev bindfs
     moosefs-master moosefs-chunkserver moosefs-client moosefs-cli
     rsync fio busybox-static sqlite3 openmpi-bin libopenmpi-dev chromium
-    prometheus}"
+    prometheus zsh fish}"
 
 missing=
 for package in $PACKAGES; do
