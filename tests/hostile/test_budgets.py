@@ -55,7 +55,7 @@ def is_known(daemon: Daemon, user: int, kind: str) -> bool:
     return bool(grants) and sum(grants) < 0.05 * BANDWIDTH
 
 
-#: A fault whose cause is not known: in about one of eight runs B writes without a grant.
+#: A fault of unknown cause: in about one of eight runs B writes without a grant.
 _UNCONTROLLED = pytest.mark.xfail(
     strict=False, reason="under `claim`, B is sometimes not controlled"
 )
