@@ -30,8 +30,8 @@ uint64_t drain_step_bytes(const struct journal *journal)
     /* No grant limits a job on single storage targets, where the larger calls get more
      * of the bandwidth: a merge must not displace the writes of other jobs. A record
      * that is larger is one call, as it was one call of the program. */
-    const uint64_t JOIN_BYTES = 64 << 10;
-    return journal_has_part(journal) ? JOIN_BYTES
+    const uint64_t MERGE_BYTES = 64 << 10;
+    return journal_has_part(journal) ? MERGE_BYTES
                                      : pace_drain_step_bytes(LOAD(threads));
 }
 
