@@ -55,19 +55,7 @@ def is_known(daemon: Daemon, user: int, kind: str) -> bool:
     return bool(grants) and sum(grants) < 0.05 * BANDWIDTH
 
 
-#: A fault of unknown cause: in about one of eight runs B writes without a grant.
-_UNCONTROLLED = pytest.mark.xfail(
-    strict=False, reason="under `claim`, B is sometimes not controlled"
-)
-
-
-@pytest.mark.parametrize(
-    ("number", "kind"),
-    [
-        pytest.param(number, kind, marks=[_UNCONTROLLED] if kind == "claim" else [])
-        for number, kind in enumerate(ATTACKS)
-    ],
-)
+@pytest.mark.parametrize(("number", "kind"), list(enumerate(ATTACKS)))
 def test_an_attack_costs_nobody_else_anything(
     daemon: Daemon, number: int, kind: str
 ) -> None:

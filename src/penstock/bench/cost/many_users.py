@@ -139,7 +139,12 @@ def measure_idle_jobs(folder: Path, rounds: int) -> Iterator[Measurement]:
 async def _idle_cost_s(folder: Path) -> float:
     """Return the processor time of an agent whose jobs idle for `_IDLE_S` (s)."""
     now_s = time.monotonic()
-    agent = Agent(folder, lambda _: None, clock=lambda: now_s)
+
+    def answer(message: FromAgent) -> None:
+        if isinstance(message, JobJoined):
+            agent.receive(Grants({message.job_key: inf}))
+
+    agent = Agent(folder, answer, clock=lambda: now_s)
     try:
         agent.receive(_CONFIG)
         for number in range(_JOBS):

@@ -67,6 +67,9 @@ _LOG: Final = logging.getLogger("penstock.agent")
 _ANSWER_S: Final = 4.0
 #: The same for a change of policy, which may have to be compiled first (s).
 _COMPILE_S: Final = 110.0
+#: How long a program that joins waits for the first grant of its job (s). If the
+#: controller is slower, the program starts without a limit.
+_FIRST_GRANT_S: Final = 1.0
 #: Time between two greetings until the controller answers (s).
 _HELLO_S: Final = 1.0
 #: Least time between two updates (s).
@@ -134,6 +137,8 @@ class Agent:
         #: Jobs that were reported since the last measurement of bypassed control.
         self._to_measure: set[str] = set()
         self._processes = WatchedProcesses(self.budgets, self._note_end)
+        #: Key of a job without a grant -> set when the first one is in its page.
+        self._ungranted: dict[str, asyncio.Event] = {}
         #: Number of a forwarded request -> its reply.
         self._replies: dict[int, asyncio.Future[Reply]] = {}
         self._request_numbers = count()
@@ -373,6 +378,7 @@ class Agent:
     def _remove(self, job: LocalJob) -> None:
         if self._jobs.pop(job.key, None) is not None:
             self._send(JobLeft(job.key))
+            self._end_wait(job.key)
             self._release(job)
             self._bells.free(job.note.user, job.note.bell_slot)
             self.budgets.release(job.note.user, Holding.JOBS)
@@ -418,6 +424,7 @@ class Agent:
                 self._merger.sweep(job.leftovers(merges_living=True))
         for job, rate in self._known(message.rates):
             self._use_page(job, partial(job.page.grant, rate))
+            self._end_wait(job.key)
 
     def _known(self, orders: Mapping[str, _T]) -> list[tuple[LocalJob, _T]]:
         jobs = self._jobs
@@ -450,8 +457,11 @@ class Agent:
             return await self._forward(peer, message)
         try:
             if isinstance(message, RegisterJob):
-                return self._register(peer, message)
-            return self._attach(peer, message)
+                job = self._register(peer, message)
+            else:
+                job = self._attach(peer, message)
+            await self._wait_for_grant(job)
+            return self._assign_page(job, message.folder)
         except (PenstockError, OSError) as error:
             self._complaints.add(
                 f"job {message.job_name!r} of user {peer.user}: {error}", peer.user
@@ -478,7 +488,18 @@ class Agent:
         finally:
             self._replies.pop(number, None)
 
-    def _attach(self, peer: Peer, message: AttachProcess) -> PageAssigned:
+    async def _wait_for_grant(self, job: LocalJob) -> None:
+        """Wait until a new job has a grant: without one its calls are not limited."""
+        if event := self._ungranted.get(job.key):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(event.wait(), _FIRST_GRANT_S)
+
+    def _end_wait(self, job_key: str) -> None:
+        """Let programs go on that wait for the first grant of a job."""
+        if event := self._ungranted.pop(job_key, None):
+            event.set()
+
+    def _attach(self, peer: Peer, message: AttachProcess) -> LocalJob:
         job_key = f"{peer.user}:{message.job_name}"
         if not self._processes.may_add(peer.user, peer.pid, self._clock()):
             raise UnavailableError(
@@ -502,9 +523,9 @@ class Agent:
         )
         job.add(peer.pid)
         self._processes.add(job.key, peer.user, peer.pid)
-        return self._assign_page(job, message.folder)
+        return job
 
-    def _register(self, peer: Peer, message: RegisterJob) -> PageAssigned:
+    def _register(self, peer: Peer, message: RegisterJob) -> LocalJob:
         """Register a job on behalf of the batch system (trusted peers only)."""
         if not peer.is_trusted:
             raise InputError(
@@ -526,7 +547,7 @@ class Agent:
         )
         job.register(message.account, message.nodes)
         self._send(job.joined_message())
-        return self._assign_page(job, message.folder)
+        return job
 
     def _assign_page(self, job: LocalJob, folder: str) -> PageAssigned:
         self.last_job_s = self._clock()
@@ -555,6 +576,7 @@ class Agent:
             self.budgets.release(note.user, Holding.JOBS)
             raise
         self._jobs[note.job_key] = job
+        self._ungranted[note.job_key] = asyncio.Event()
         # The bell is that of all jobs of the user: a new job must not extend their
         # leases if the controller is silent.
         left_s = self._lease_left_s(config, self._clock())

@@ -61,8 +61,15 @@ class AgentRig:
     def __init__(self, folder: Path) -> None:
         self.now = 1000.0
         self.sent: list[Any] = []
-        self.agent = Agent(folder, self.sent.append, clock=lambda: self.now)
+        self.answers = True
+        self.agent = Agent(folder, self._send, clock=lambda: self.now)
         self.agent.start()
+
+    def _send(self, message: Any) -> None:
+        """Keep a message; a job that joins gets a grant, as from a controller."""
+        self.sent.append(message)
+        if isinstance(message, JobJoined) and self.answers:
+            self.agent.receive(Grants({message.job_key: inf}))
 
     def pass_time(self, time_s: float) -> None:
         """Move the clock, and let the agent update."""
@@ -112,6 +119,36 @@ def test_it_greets_the_controller_until_it_is_configured(tmp_path: Path) -> None
         rig.agent.close()
 
     asyncio.run(running())
+
+
+def test_a_program_does_not_start_before_its_job_has_a_grant(tmp_path: Path) -> None:
+    async def act(rig: AgentRig) -> None:
+        rig.answers = False
+        first = asyncio.create_task(rig.attach())
+        second = asyncio.create_task(rig.attach())
+        await until_async(lambda: bool(rig.take(JobJoined)))
+        rig.agent.receive(Grants({}))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not first.done()
+        assert not second.done()
+        rig.agent.receive(Grants({key(): 5.0}))
+        assert isinstance(await first, PageAssigned)
+        assert isinstance(await second, PageAssigned)
+
+    with_agent(tmp_path, act)
+
+
+def test_a_program_does_not_wait_for_ever_for_a_grant(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.live.node.agent._FIRST_GRANT_S", 0.01)
+
+    async def act(rig: AgentRig) -> None:
+        rig.answers = False
+        assert isinstance(await rig.attach(), PageAssigned)
+
+    with_agent(tmp_path, act)
 
 
 def test_a_process_is_attached(tmp_path: Path) -> None:

@@ -46,9 +46,15 @@ class Rig:
     def __init__(self, folder: Path) -> None:
         self.now = 1000.0
         self.sent: list[Any] = []
-        self.agent = Agent(folder, self.sent.append, clock=lambda: self.now)
+        self.agent = Agent(folder, self._send, clock=lambda: self.now)
         self.agent.start()
         self.agent.receive(CONFIG)
+
+    def _send(self, message: Any) -> None:
+        """Keep a message; a job that joins gets a grant, as from a controller."""
+        self.sent.append(message)
+        if isinstance(message, JobJoined):
+            self.agent.receive(Grants({message.job_key: inf}))
 
     async def attach(self, job: str, peer: Peer = ME) -> Path:
         """Attach this process to a job; return its page."""
