@@ -297,7 +297,7 @@ class Coordinator:
         places = sum(len(record.job_keys) for record in self._agents.values())
         rate = start_rate(self.controller.capacity, places)
         if rate != self._start_rate:
-            self._start_rate = rate
+            self._start_rate = self.controller.start_rate = rate
             self._stale.update(self._jobs.keys())
 
     def _decide_storage(self, storage: SharedStorage, now: float) -> None:

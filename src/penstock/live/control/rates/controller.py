@@ -135,6 +135,8 @@ class Controller:
         self._capacity = _bandwidth(capacity)
         self.node_bandwidth = node_bandwidth
         """b (bytes/s); see `set_nodes`."""
+        self.start_rate = inf
+        """What a job without an operation may draw on each node, at most (bytes/s)."""
         self._horizon = None if window else horizon
         self._columns = JobColumns(_policy(policy), self._capacity, compiled=compiled)
         self._lender = Lender(self._columns, lends=lend)
@@ -228,6 +230,8 @@ class Controller:
             self._continue_operation(job, old, now)
         else:
             job.work_since_s = old.work_since_s
+        job.ahead_bytes = job.surplus_bytes = old.ahead_bytes
+        job.offered_until_s = old.offered_until_s
         self._columns.copy_past(job.number, columns, old.number)
 
     def _continue_operation(
@@ -253,11 +257,11 @@ class Controller:
             raise InputError(
                 f"job {job_key!r} already has an operation", remedy="complete it first"
             )
+        self._measure_offer(job, now)
+        job.restart_measurement(now)
         job.is_active, job.posted_bytes = True, volume_bytes
         job.lost_at_post_s = job.lost_s(now)
         job.reported_bytes = job.supposed_bytes = 0.0
-        job.restart_measurement(now)
-        job.surplus_bytes = 0.0
         self._columns.post(job.number, now, now - job.work_since_s, volume_bytes)
         self._lender.begin(job, now)
 
@@ -292,15 +296,20 @@ class Controller:
         # The last call may be in flight when all of a certain volume is counted.
         remaining_bytes = max(volume_bytes - moved_bytes, 1.0)
         columns.update(number, now, remaining_bytes, job.cap)
-        job.drawn_bytes += max(moved_bytes - job.reported_bytes, 0.0)
+        job.add_drawn(max(moved_bytes - job.reported_bytes, 0.0))
         job.reported_bytes = job.supposed_bytes = moved_bytes
         self._lender.watch(job, now, held_up=held_up, pauses=pauses)
 
     def _measure_offer(self, job: ControlledJob, now: float) -> None:
         """Add to `offered_bytes` what the grant has allowed since it was last added."""
-        supposed_bytes = job.volume_bytes - job.remaining_bytes(now)
-        job.offered_bytes += max(supposed_bytes - job.supposed_bytes, 0.0)
+        remaining_bytes = job.remaining_bytes(now)
+        supposed_bytes = job.volume_bytes - remaining_bytes
+        allowed_bytes = max(supposed_bytes - job.supposed_bytes, 0.0)
         job.supposed_bytes = supposed_bytes
+        rate = 0.0 if remaining_bytes else job.rate
+        if not job.is_active:
+            rate = min(job.cap, job.nodes * self.start_rate)
+        job.add_offered(now, allowed_bytes, rate)
 
     def set_needs_all(self, job_key: str, *, needs_all: bool) -> None:
         """Set whether a job keeps its whole grant, whatever it draws of it."""
@@ -336,6 +345,9 @@ class Controller:
         posted = float(self._columns.state.posted[job.number])
         ended = now if ended is None else min(max(ended, posted), now)
         volume_bytes = job.posted_bytes if moved_bytes is None else moved_bytes
+        self._measure_offer(job, now)
+        job.add_drawn(max(volume_bytes - job.reported_bytes, 0.0))
+        job.restart_measurement(now)
         self._columns.finish(job.number, ended, volume_bytes, job.lost_at_post_s)
         self._lender.give_back(job)
         job.is_active, job.work_since_s = False, ended

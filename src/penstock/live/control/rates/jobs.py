@@ -94,9 +94,14 @@ class ControlledJob:
     """Volume moved in this interval."""
     offered_bytes: float = 0.0
     """Volume that its grant allowed in this interval."""
+    offered_until_s: float = 0.0
+    """When `offered_bytes` was last updated."""
+    ahead_bytes: float = 0.0
+    """Volume that it has moved and its grants have not allowed yet: a large call, or a
+    step of a drain, is made in one piece and held up afterwards. A grant that it did
+    not use before does not count."""
     surplus_bytes: float = 0.0
-    """Volume that it moved before this interval, and its grant did not allow yet: a
-    large call is made in one piece and held up afterwards."""
+    """`ahead_bytes` at the begin of this interval."""
     always_held_up: bool = True
     """True if calls were held up before every report of this interval."""
     supposed_bytes: float = 0.0
@@ -109,9 +114,29 @@ class ControlledJob:
 
     def restart_measurement(self, now: float) -> None:
         """Begin a new interval over which its draw is compared with its grant."""
-        self.surplus_bytes = max(self.evidence_bytes - self.offered_bytes, 0.0)
+        self.ahead_bytes = self.surplus_bytes = max(self.ahead_bytes, 0.0)
         self.measured_since_s, self.drawn_bytes, self.offered_bytes = now, 0.0, 0.0
         self.always_held_up = True
+
+    def add_drawn(self, moved_bytes: float) -> None:
+        """Add a volume that it has moved since the last report."""
+        self.drawn_bytes += moved_bytes
+        self.ahead_bytes = max(self.ahead_bytes + moved_bytes, 0.0)
+
+    def add_offered(self, now: float, allowed_bytes: float, rate: float) -> None:
+        """Add a volume that its grant has allowed since this was last called.
+
+        If all of its operation is moved, it is allowed nothing more. Its calls then
+        still pay for what they moved ahead, at `rate`.
+        """
+        paid_bytes = rate * (now - self.offered_until_s)
+        self.offered_bytes += allowed_bytes
+        self.ahead_bytes -= max(allowed_bytes, paid_bytes)
+        self.offered_until_s = now
+
+    def forget_surplus(self) -> None:
+        """Forget what it has moved ahead of its grants."""
+        self.ahead_bytes = self.surplus_bytes = 0.0
 
     @property
     def evidence_bytes(self) -> float:

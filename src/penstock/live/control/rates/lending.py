@@ -15,8 +15,8 @@ without bytes has no share:
   means. If it draws less than `BELIEVED` of it, it is frugal like any other. If it was
   held up in all reports of this time, its user is *doubted* for `DOUBTED_S`: jobs of
   this user are frugal when an operation begins, and what they keep grows only with what
-  they draw. Bytes that a large call moved before they were granted count as drawn until
-  they are granted.
+  they draw. Bytes that a large call, or a drain, moved before they were granted count
+  as drawn until they are granted, also in the next operation.
 - The same holds if bytes are claimed that the kernel has not counted (`doubt`).
 - An operation that draws nothing for `LEND_AFTER_S` may be one slow call. The user is
   doubted, too, but jobs get their whole grant with their first bytes.
@@ -95,7 +95,7 @@ class Lender:
         self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=True)
         self._make_frugal(job, 0.0)
         job.restart_measurement(now)
-        job.surplus_bytes = 0.0
+        job.forget_surplus()
 
     def is_doubted(self, job: ControlledJob, now: float) -> bool:
         """Return True if reports of the user of a job are doubted."""

@@ -311,3 +311,87 @@ def test_a_new_allowance_is_not_compared_with_the_former_grant() -> None:
         controller.decide(now)
     assert not controller.is_doubted("a", 2.0)
     assert controller.job("a").rate == 1.0
+
+
+def hold_up(controller: Controller, job_key: str, now: float, until_s: float) -> None:
+    """Let a job wait without new bytes, and report that again and again."""
+    moved_bytes = controller.job(job_key).reported_bytes
+    while now + 0.12 < until_s:
+        now += 0.12
+        controller.progress(job_key, now, moved_bytes, held_up=True)
+        controller.decide(now)
+
+
+def test_a_grant_before_a_large_call_does_not_pay_for_it() -> None:
+    """A drainer begins late. Its call moves at once what 10 s of the grant allow."""
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    for now in (0.1, 0.2, 0.3):
+        controller.progress("a", now, 0.0, held_up=False)
+    controller.progress("a", 0.39, 500.0, held_up=True)
+    controller.decide(0.39)
+    # The last report says that it was held up since the one before.
+    hold_up(controller, "a", 0.39, 10.5)
+    assert not controller.is_doubted("a", 10.5)
+    assert controller.job("a").rate == pytest.approx(B / 2.0)
+
+
+def test_a_call_of_the_last_operation_is_paid_in_the_next_one() -> None:
+    """A drain has moved all data: the operation is over, and the drain waits."""
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", 0.1, 1000.0, held_up=True)
+    controller.complete("a", 0.2, moved_bytes=1000.0)
+    controller.decide(0.2)
+    controller.post("a", 0.5, 1e4)
+    controller.decide(0.5)
+    hold_up(controller, "a", 0.5, 5.0)
+    assert not controller.is_doubted("a", 5.0)
+    assert controller.job("a").rate == pytest.approx(B / 2.0)
+
+
+def test_a_call_that_was_paid_is_no_evidence_in_the_next_operation() -> None:
+    """All of a certain volume is moved at once; the call waits until it is granted."""
+    controller = controller_with("fair-share", "a", "b")
+    controller.post("a", 0.0, 100.0)
+    controller.post("b", 0.0, 1e4)
+    controller.decide(0.0)
+    for step in range(1, 21):
+        now = 0.1 * step
+        controller.progress("a", now, 100.0, volume_bytes=100.0, held_up=True)
+        controller.decide(now)
+    controller.complete("a", 2.0, moved_bytes=100.0)
+    controller.decide(2.0)
+    controller.post("a", 2.0, 1e4)
+    controller.decide(2.0)
+    hold_up(controller, "a", 2.0, 3.0)
+    assert controller.is_doubted("a", 3.0)
+
+
+def test_a_pause_between_operations_pays_for_large_calls() -> None:
+    controller = controller_with("fair-share", "a", "b")
+    controller.start_rate = 20.0
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", 0.1, 205.0, held_up=True)
+    controller.complete("a", 0.1, moved_bytes=205.0)
+    controller.post("a", 5.1, 1e4)
+    assert controller.job("a").surplus_bytes == pytest.approx(100.0)
+
+
+def test_another_controller_knows_what_was_moved_ahead() -> None:
+    controller = controller_with("fair-share", "a")
+    controller.post("a", 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", 0.1, 1000.0, held_up=True)
+    other = Controller("fair-share", B, compiled=False)
+    other.take_over("a", controller, 0.1)
+    other.decide(0.1)
+    assert other.job("a").surplus_bytes == pytest.approx(990.0)
+    hold_up(other, "a", 0.1, 5.0)
+    assert not other.is_doubted("a", 5.0)
