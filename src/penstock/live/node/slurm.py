@@ -60,6 +60,8 @@ _NAME_LENGTH: Final = 200
 #: Name of a node, before a comma outside brackets: see `_first_node`.
 _FIRST_NODE: Final = re.compile(r"(?:[^\[,]|\[[^\]]*\])+")
 _BRACKETS: Final = re.compile(r"\[(\w+)[^\]]*\]")
+#: What bytes that are not UTF-8 become in Python's variables of the environment.
+_NOT_UTF8: Final = re.compile("[\ud800-\udfff]")
 _SYSTEM_PATH: Final = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 _PROLOG: Final = """\
@@ -235,7 +237,9 @@ def register(home: Path, environment: Mapping[str, str]) -> None:
     folder.mkdir(mode=0o711, exist_ok=True)
     # Owned by root, because the epilog removes the files that it names.
     prefixes = ":".join(str(Path(prefix).resolve()) for prefix in reply.prefixes)
-    _write_file(folder / job.job_name, f"{reply.page}\n{prefixes}\n".encode(), 0o644)
+    # A link may lead to a folder whose name is not UTF-8.
+    answer = os.fsencode(f"{reply.page}\n{prefixes}\n")
+    _write_file(folder / job.job_name, answer, 0o644)
 
 
 def _job_from(environment: Mapping[str, str]) -> RegisterJob:
@@ -246,7 +250,7 @@ def _job_from(environment: Mapping[str, str]) -> RegisterJob:
         group=_number(environment, "SLURM_JOB_GID"),
         account=_valid_name(environment.get("SLURM_JOB_ACCOUNT", "")),
         nodes=_number(environment, "SLURM_JOB_NUM_NODES", "0"),
-        folder=environment.get("SLURM_JOB_WORK_DIR", ""),
+        folder=_valid_folder(environment.get("SLURM_JOB_WORK_DIR", "")),
         # Not every version of Slurm tells the prolog the QOS.
         qos=_valid_name(
             environment.get("SLURM_JOB_QOS")
@@ -296,6 +300,16 @@ def _valid_name(text: str) -> str:
     Bytes that are not UTF-8 are replaced, and a long name is cut.
     """
     return text.encode(errors="surrogateescape").decode(errors="replace")[:_NAME_LENGTH]
+
+
+def _valid_folder(text: str) -> str:
+    """Return a folder that can be sent: the nearest one above whose path is UTF-8."""
+    before = _NOT_UTF8.split(text, maxsplit=1)[0]
+    if before == text:
+        return text
+    folder = before.rpartition("/")[0] or "/"
+    _LOG.warning("folder %a is not UTF-8; %r is controlled instead", text, folder)
+    return folder
 
 
 def _number(environment: Mapping[str, str], name: str, default: str = "") -> int:

@@ -198,6 +198,43 @@ def test_no_name_keeps_a_job_from_being_registered(
 
 
 @pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (b"/home/me/x", "/home/me/x"),
+        ("/home/Läufe".encode(), "/home/Läufe"),
+        (b"/home/me/\xffx/y", "/home/me"),
+        (b"/\xff", "/"),
+        (b"/home/\xff/me/\xff", "/home"),
+    ],
+)
+def test_no_folder_keeps_a_job_from_being_registered(
+    home: Path, caplog: pytest.LogCaptureFixture, given: bytes, told: str
+) -> None:
+    with agent(home, PageAssigned("/page", [])) as received:
+        register(home, JOB | {"SLURM_JOB_WORK_DIR": os.fsdecode(given)})
+    (message,) = received
+    assert isinstance(message, RegisterJob)
+    assert message.folder == told
+    is_changed = os.fsencode(told) != given
+    assert len(caplog.messages) == is_changed
+    assert all(f"{told!r} is controlled instead" in line for line in caplog.messages)
+
+
+def test_a_link_to_a_folder_that_is_not_utf8_stops_no_job(
+    home: Path, tmp_path: Path
+) -> None:
+    """Otherwise the agent would keep the job for ever: the epilog finds no answer."""
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    folder.mkdir()
+    (tmp_path / "link").symlink_to(folder)
+    with agent(home, PageAssigned("/page", [str(tmp_path / "link")])):
+        register(home, JOB)
+    page, controlled = (home / "slurm" / "17").read_bytes().splitlines()
+    assert page == b"/page"
+    assert controlled == os.fsencode(folder)
+
+
+@pytest.mark.parametrize(
     ("nodes", "node", "name"),
     [
         ("n7", "n7", "climate run"),
