@@ -119,6 +119,16 @@ def test_urgent_operations_are_not_charged_later_if_nobody_waited() -> None:
     assert storage.arrive("ccccbbbb") == "bcbcbcbc"
 
 
+def test_urgent_operations_do_not_hide_that_their_application_is_stuck() -> None:
+    storage = Storage(2)
+    assert storage.arrive("ca") == "ca"
+    storage.arrive("c", is_urgent=True)
+    storage.arrive("b")
+    urgent = storage.under_way.pop()
+    storage.scheduler.complete(urgent, 0, STUCK_S)
+    assert storage.send(STUCK_S) == "b"
+
+
 def test_an_operation_that_waits_keeps_its_turn() -> None:
     storage = Storage(8)
     storage.arrive("aaaaaaab")
