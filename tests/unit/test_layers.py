@@ -27,7 +27,7 @@ _DECISIONS = {"policies", "placement", "staging", "qos"}
 _SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
 _LIVE = {
     *("native", "live.settings", "live.control", "live.wire", "live.staging"),
-    *("live.node", "live.archive", "live.setting_values"),
+    *("live.node", "live.archive", "live.setting_values", "live.worker"),
 }
 ALLOWED: dict[str, set[str]] = {
     TOP: {"errors"},
@@ -49,15 +49,18 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": {"errors", "kernels", "model", "sim"},
     "live": set(),
     "live.setting_values": {"errors", "units"},
+    "live.worker": set(),
     "live.settings": {"errors", "live.setting_values"},
     "live.control": {*_SIMULATION, "live.wire.messages"},
     "live.wire.messages": {"errors"},
     "live.wire": {*_BASE, TOP, "live.settings", "live.wire.messages"},
-    "live.archive": {"errors", "units", "live.control", "live.wire.messages"},
+    "live.archive": {
+        *("errors", "units", "live.control", "live.wire.messages", "live.worker"),
+    },
     "live.staging": {*_BASE, TOP, "native", "live.wire", "live.wire.messages"},
     "live.node": {
         *(*_BASE, TOP, "native", "live.settings", "live.wire", "live.wire.messages"),
-        "live.staging",
+        *("live.staging", "live.worker"),
     },
     "live.daemon": {*_SIMULATION, TOP, *_LIVE, "live.wire.messages"},
     "mount": {

@@ -12,7 +12,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from penstock.live.wire.messages import (
@@ -23,6 +22,7 @@ from penstock.live.wire.messages import (
     TextAnswer,
     UserRequest,
 )
+from penstock.live.worker import Worker
 
 __all__ = ["ArchiveAnswer", "ArchiveQueue"]
 
@@ -39,7 +39,7 @@ class ArchiveQueue:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._thread = ThreadPoolExecutor(1, "archive")
+        self._thread = Worker("archive")
         #: User id -> questions in the queue.
         self._questions: Counter[int] = Counter()
 
@@ -56,25 +56,29 @@ class ArchiveQueue:
             Returns what reads the answer in the other thread. It is called here, and
             not at all if the question is refused.
         """
-        loop = asyncio.get_running_loop()
         if message.trusted:
-            return loop.run_in_executor(self._thread, self._in_time(prepare()))
+            return self._read(prepare)
         user = message.user
         if self._questions[user] >= _MOST_QUESTIONS:
+            loop = asyncio.get_running_loop()
             refused: asyncio.Future[ArchiveAnswer] = loop.create_future()
             refused.set_result(
                 Refused("your other questions to the archive come first; try again")
             )
             return refused
-        read = self._in_time(prepare())
+        done = self._read(prepare)
         self._questions[user] += 1
-        done = loop.run_in_executor(self._thread, read)
         done.add_done_callback(lambda _: self._forget(user))
         return done
 
+    def _read(
+        self, prepare: Callable[[], Callable[[], ArchiveAnswer]]
+    ) -> asyncio.Future[ArchiveAnswer]:
+        return asyncio.wrap_future(self._thread.submit(self._in_time(prepare())))
+
     def close(self) -> None:
-        """Drop the questions that wait."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
+        """Drop the questions that wait, and do not wait for the one in work."""
+        self._thread.end(0.0, drops=True)
 
     def _in_time(
         self, read: Callable[[], ArchiveAnswer]

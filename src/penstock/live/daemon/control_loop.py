@@ -45,6 +45,7 @@ from penstock.live.wire.messages import (
     UserReply,
     UserRequest,
 )
+from penstock.live.worker import Worker
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +64,8 @@ _LOG: Final = logging.getLogger("penstock.serve")
 _STATUS_S: Final = 2.0
 #: When to decide again after a turn that failed (s).
 _RETRY_S: Final = 1.0
+#: How long saving may delay the end (s).
+_SAVE_S: Final = 30.0
 
 _T = TypeVar("_T")
 
@@ -107,7 +110,7 @@ class ControlLoop:
         self._first_arrival_s: float | None = None
         self._wake_s = inf
         self._task: asyncio.Task[None] | None = None
-        self._saver = ThreadPoolExecutor(1, "history")
+        self._saver = Worker("history")
         self._compiler = ThreadPoolExecutor(1, "compiler")
         self._questions = ArchiveQueue()
 
@@ -384,7 +387,7 @@ class ControlLoop:
         self._saver.submit(save, what).add_done_callback(_log_failure)
 
     def close(self) -> None:
-        """Stop the loop and save the history of all jobs."""
+        """Stop the loop and save the history of all jobs, as far as files answer."""
         _LOG.debug("the controller stops")
         if self._task:
             self._task.cancel()
@@ -395,15 +398,18 @@ class ControlLoop:
             self._left_runs += output.left_runs
             self.save_operations()
             self.note_alive()
-        self._saver.shutdown()
+        for kept in (self._history, self.archive):
+            if kept:
+                self._saver.submit(kept.close).add_done_callback(_log_failure)
         self._compiler.shutdown(wait=False)
         self._questions.close()
         if self.partitioner:
             self.partitioner.close()
-        if self._history:
-            self._history.close()
-        if self.archive:
-            self.archive.close()
+        if not self._saver.end(_SAVE_S):
+            _LOG.warning(
+                "the end does not wait any longer for the files of histories and of "
+                "the archive: they do not answer"
+            )
 
 
 def _log_failure(saved: Future[None]) -> None:

@@ -18,7 +18,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from heapq import heappop, heappush
@@ -59,6 +59,7 @@ from penstock.live.wire.messages import (
     UserReply,
     UserRequest,
 )
+from penstock.live.worker import Worker
 
 __all__ = ["Agent"]
 
@@ -70,6 +71,8 @@ _COMPILE_S: Final = 110.0
 #: How long a program that joins waits for the first grant of its job (s). If the
 #: controller is slower, the program starts without a limit.
 _FIRST_GRANT_S: Final = 1.0
+#: How long the measurement of bypassed control may delay the end (s).
+_END_S: Final = 2.0
 #: Time between two greetings until the controller answers (s).
 _HELLO_S: Final = 1.0
 #: Least time between two updates (s).
@@ -151,7 +154,7 @@ class Agent:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._complaints = WarningLog(_LOG)
-        self._bypass_thread = ThreadPoolExecutor(1, "bypass")
+        self._bypass_thread = Worker("bypass")
         self._bypass_measurement: Future[list[str]] | None = None
         self._sweeper = Sweeper()
         #: Merges parts whose files another node may write: they wait for no drain.
@@ -195,7 +198,7 @@ class Agent:
             job.close()
         self._processes.close()
         self._jobs.clear()
-        self._bypass_thread.shutdown(cancel_futures=True)
+        self._bypass_thread.end(_END_S, drops=True)
         self._sweeper.close()
         self._merger.close()
 
@@ -489,8 +492,12 @@ class Agent:
             self._replies.pop(number, None)
 
     async def _wait_for_grant(self, job: LocalJob) -> None:
-        """Wait until a new job has a grant: without one its calls are not limited."""
-        if event := self._ungranted.get(job.key):
+        """Wait until a new job has a grant: without one its calls are not limited.
+
+        If the controller is silent, nobody waits: no grant would hold.
+        """
+        event = self._ungranted.get(job.key)
+        if event and self._lease_left_s(self._current_config(), self._clock()):
             with suppress(TimeoutError):
                 await asyncio.wait_for(event.wait(), _FIRST_GRANT_S)
 

@@ -301,6 +301,32 @@ def test_a_failure_to_save_is_logged(
     assert [each.message for each in failures] == ["what is known was not saved"] * 3
 
 
+def test_files_that_do_not_answer_do_not_delay_the_end_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    history = History(tmp_path / "h.sqlite")
+    go_on, threads = threading.Event(), list[threading.Thread]()
+
+    def hang(*_: object) -> None:
+        threads.append(threading.current_thread())
+        go_on.wait(LIMIT_S)
+
+    monkeypatch.setattr(history, "save", hang)
+    monkeypatch.setattr(module, "_SAVE_S", 0.1)
+
+    async def act(loop: ControlLoop, _sent: list[Any]) -> None:
+        loop.save()
+        await until_async(lambda: bool(threads))
+
+    with_agent(history, act)
+    assert "they do not answer" in caplog.text
+    # Python does not wait for it either when the process ends.
+    assert threads[0].daemon
+    go_on.set()
+    threads[0].join(LIMIT_S)
+    assert history._database is None
+
+
 def test_operations_that_end_are_given_to_the_predictor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

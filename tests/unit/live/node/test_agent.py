@@ -7,6 +7,7 @@ import asyncio
 import errno
 import os
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -49,7 +50,7 @@ from penstock.live.wire.messages import (
     UserRequest,
     encode,
 )
-from support.waiting import until_async
+from support.waiting import LIMIT_S, until_async
 
 CONFIG = AgentConfig("control", [], 0.1, 0.05, 0.6, inf, reads=True)
 ME = Peer(os.getpid(), os.geteuid(), os.getegid())
@@ -147,6 +148,46 @@ def test_a_program_does_not_wait_for_ever_for_a_grant(
     async def act(rig: AgentRig) -> None:
         rig.answers = False
         assert isinstance(await rig.attach(), PageAssigned)
+
+    with_agent(tmp_path, act)
+
+
+def test_nobody_waits_for_a_grant_of_a_silent_controller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise every program would start late while there is no controller."""
+    monkeypatch.setattr("penstock.live.node.agent._FIRST_GRANT_S", 10.0 * LIMIT_S)
+
+    async def act(rig: AgentRig) -> None:
+        rig.answers = False
+        rig.now += CONFIG.lease_s
+        for job_name in ("a", "a", "b"):
+            reply = await asyncio.wait_for(rig.attach(job_name), LIMIT_S)
+            assert isinstance(reply, PageAssigned)
+
+    with_agent(tmp_path, act)
+
+
+def test_the_end_does_not_wait_for_a_measurement_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    def hang(_: object) -> list[str]:
+        begun.set()
+        go_on.wait(LIMIT_S)
+        return []
+
+    monkeypatch.setattr("penstock.live.node.agent.find_bypass", hang)
+    monkeypatch.setattr("penstock.live.node.agent._END_S", 0.0)
+
+    async def act(rig: AgentRig) -> None:
+        await rig.attach()
+        rig.pass_time(CONFIG.lease_s)
+        assert begun.wait(LIMIT_S)
+        rig.agent.close()
+        assert not go_on.is_set()
+        go_on.set()
 
     with_agent(tmp_path, act)
 
