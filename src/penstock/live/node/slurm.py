@@ -235,11 +235,14 @@ def register(home: Path, environment: Mapping[str, str]) -> None:
         )
     folder = home / "slurm"
     folder.mkdir(mode=0o711, exist_ok=True)
-    # Owned by root, because the epilog removes the files that it names.
-    prefixes = ":".join(str(Path(prefix).resolve()) for prefix in reply.prefixes)
+    # Owned by root, because the epilog removes the files that it names. The first line
+    # is written at once: the epilog needs it to end the job, and to follow the links of
+    # a user may take for ever.
+    answer = folder / job.job_name
+    _write_file(answer, f"{reply.page}\n".encode(), 0o644)
+    prefixes = ":".join(map(os.path.realpath, reply.prefixes))
     # A link may lead to a folder whose name is not UTF-8.
-    answer = os.fsencode(f"{reply.page}\n{prefixes}\n")
-    _write_file(folder / job.job_name, answer, 0o644)
+    _write_file(answer, os.fsencode(f"{reply.page}\n{prefixes}\n"), 0o644)
 
 
 def _job_from(environment: Mapping[str, str]) -> RegisterJob:

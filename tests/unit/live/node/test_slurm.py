@@ -234,6 +234,35 @@ def test_a_link_to_a_folder_that_is_not_utf8_stops_no_job(
     assert controlled == os.fsencode(folder)
 
 
+def test_a_folder_that_does_not_answer_keeps_no_job_registered(
+    scripts: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The prolog is killed while it follows a link: the epilog ends the job."""
+    page = home / "a.page"
+    page.touch()
+
+    def is_killed(*_: object, **__: object) -> str:
+        raise InterruptedError
+
+    with (
+        agent(home, PageAssigned(str(page), ["/scratch"])),
+        monkeypatch.context() as patched,
+    ):
+        patched.setattr(os.path, "realpath", is_killed)
+        with pytest.raises(InterruptedError):
+            register(home, JOB)
+    assert run(scripts / "task-prolog").stdout == ""
+    run(scripts / "epilog")
+    assert not page.exists()
+
+
+def test_a_folder_that_is_a_loop_of_links_stops_no_job(home: Path) -> None:
+    (home / "loop").symlink_to("loop")
+    with agent(home, PageAssigned("/page", [str(home / "loop")])):
+        register(home, JOB)
+    assert (home / "slurm" / "17").read_text() == f"/page\n{home}/loop\n"
+
+
 @pytest.mark.parametrize(
     ("nodes", "node", "name"),
     [
