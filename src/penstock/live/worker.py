@@ -45,7 +45,8 @@ class Worker:
     ) -> Future[_T]:
         """Have a function called; return its future result.
 
-        After `end`, the result is cancelled at once.
+        After `end`, the result is cancelled at once. Raises `RuntimeError` if there are
+        too many threads; the next call tries again.
         """
         done: Future[_T] = Future()
         call = partial(function, *arguments, **rest)
@@ -54,10 +55,11 @@ class Worker:
                 done.cancel()
                 return done
             if self._thread is None:
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._run, name=self._name, daemon=True
                 )
-                self._thread.start()
+                thread.start()
+                self._thread = thread
             self._waiting.add(done)
             self._queue.put(partial(self._call, done, call))
         return done

@@ -63,6 +63,22 @@ def test_a_worker_without_work_has_ended_at_once() -> None:
     assert Worker("test").end(0.0)
 
 
+def test_a_thread_that_cannot_be_started_is_started_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    worker = Worker("test")
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", _fail)
+        with pytest.raises(RuntimeError):
+            worker.submit(lambda: "first")
+    assert worker.submit(lambda: "second").result(LIMIT_S) == "second"
+    assert worker.end(LIMIT_S)
+
+
+def _fail(_: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
+
+
 #: Calls a function that never returns, as on a file system that does not answer.
 _HANGS = """
 import threading
