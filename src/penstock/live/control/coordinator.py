@@ -520,6 +520,7 @@ class Coordinator:
         """
         self.agent_config.mode = request.mode
         for job in self._jobs.values():
+            job.storage.controller.forget_surplus(job.key)
             if job.controlled.is_active and request.mode == "off":
                 self._operations.end(job, now)
         for agent in self._agents:

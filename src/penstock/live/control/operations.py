@@ -137,6 +137,8 @@ class OperationTracker:
         job.storage.controller.complete(
             job.key, now, ended=ended.end_s, moved_bytes=ended.moved_bytes
         )
+        if job.storage.is_free:
+            job.storage.controller.forget_surplus(job.key)
         job.measure_requests(ended)
         completed = job.completed(ended, now)
         job.lost_here_s += completed.lost_s

@@ -555,6 +555,17 @@ def test_off_and_on(site: Site) -> None:
     assert site.ask(ExplainJob("a")).text.startswith("Dry run: no call is held up")
 
 
+def test_what_was_moved_in_a_dry_run_is_not_ahead_of_grants(site: Site) -> None:
+    site.ask(SetMode("dry-run"))
+    site.report("n", "0:a", 1.0)
+    site.now = 1.0
+    site.report("n", "0:a", 1e6)
+    job = site.coordinator.controller.job("0:a")
+    assert job.ahead_bytes > 0.0
+    site.ask(SetMode("control"))
+    assert job.ahead_bytes == 0.0
+
+
 # --- Volumes that are sure ------------------------------------------------------------
 
 

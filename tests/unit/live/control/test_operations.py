@@ -60,6 +60,18 @@ def test_an_operation_begins_goes_on_and_ends() -> None:
     assert scene.tracker.take_ended() == (set(), [])
 
 
+@pytest.mark.parametrize("is_free", [True, False])
+def test_a_job_that_is_not_held_up_has_moved_nothing_ahead(is_free: bool) -> None:
+    scene = Scene()
+    scene.job.storage.is_free = is_free
+    scene.report(1.0, 1, 10.0)
+    scene.job.storage.controller.decide(1.0)
+    scene.report(1.1, 1, 1000.0)
+    scene.report(1.3, 1, 1000.0, idle_s=0.2)
+    scene.report(1.4, 2, 1000.0)
+    assert (scene.job.controlled.surplus_bytes > 0.0) is not is_free
+
+
 def test_the_first_operation_is_guessed_and_a_hint_is_not() -> None:
     guessed, hinted = Scene(), Scene(hint_bytes=300.0)
     for scene in (guessed, hinted):

@@ -323,6 +323,10 @@ class Controller:
         """Give a job no share before it draws: what was reported of it was false."""
         self._lender.doubt(self.job(job_key), self._at(now))
 
+    def forget_surplus(self, job_key: str) -> None:
+        """Forget what a job has moved ahead of its grants: nothing holds it up."""
+        self.job(job_key).forget_surplus()
+
     def complete(
         self,
         job_key: str,
