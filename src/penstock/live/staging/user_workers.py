@@ -5,8 +5,8 @@ One thread at a time serves a user, until nothing of that user waits. An unexpec
 error is logged, and another thread serves what still waits. A thread ends when no user
 waits.
 
-A file system that does not answer can hold a thread up for ever. No thread keeps the
-daemon from its end.
+A file system that does not answer can hold a thread up for ever. Such a thread takes no
+place of others, and does not keep the daemon from its end.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ __all__ = ["UserWorkers"]
 _FAILED: Final = "an unexpected error of penstock"
 #: Longest time that threads have to end, and to kill their processes (s).
 _END_S: Final = KILL_S + 1.0
+#: A thread that has served a user for this long may hang: it takes no place (s).
+_HANGS_S: Final = 900.0
 
 
 class UserWorkers:
@@ -47,20 +49,23 @@ class UserWorkers:
         self._most, self._serve, self._complaints = most, serve, complaints
         self._lock = threading.Lock()
         self._users: deque[int] = deque()
-        self._threads: set[threading.Thread] = set()
+        #: Thread -> when it began to serve its present user (s).
+        self._threads: dict[threading.Thread, float] = {}
         self._is_closed = False
 
     def start(self, user: int) -> None:
         """Serve a user whom no thread serves yet, and return at once."""
         with self._lock:
             self._users.append(user)
-            if self._is_closed or len(self._threads) >= self._most:
+            now_s = time.monotonic()
+            places = sum(now_s - since < _HANGS_S for since in self._threads.values())
+            if self._is_closed or places >= self._most:
                 return
             thread = threading.Thread(target=self._run, name="users", daemon=True)
             # When there are too many threads, another one serves this user.
             with suppress(RuntimeError):
                 thread.start()
-                self._threads.add(thread)
+                self._threads[thread] = now_s
 
     def close(self) -> None:
         """Serve no further user; wait for the threads, for `_END_S` at most."""
@@ -84,13 +89,15 @@ class UserWorkers:
                     what = f"{_FAILED}: {type(error).__name__}: {error}"
                     self._complaints.add(what, user)
                     with self._lock:
-                        self._threads.discard(threading.current_thread())
+                        self._threads.pop(threading.current_thread(), None)
                     self.start(user)
 
     def _next(self) -> int | None:
         """Return a user who waits; None: this thread ends."""
         with self._lock:
+            thread = threading.current_thread()
             if self._is_closed or not self._users:
-                self._threads.discard(threading.current_thread())
+                self._threads.pop(thread, None)
                 return None
+            self._threads[thread] = time.monotonic()
             return self._users.popleft()

@@ -104,6 +104,30 @@ def test_the_end_waits_for_what_is_under_way() -> None:
     assert is_done
 
 
+def test_a_thread_that_hangs_takes_no_place_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun, go_on, served = threading.Event(), threading.Event(), []
+
+    def serve(user: int) -> None:
+        if user == 1:
+            begun.set()
+            go_on.wait(LIMIT_S)
+        served.append(user)
+
+    workers = UserWorkers(1, serve, WarningLog(LOG))
+    workers.start(1)
+    assert begun.wait(LIMIT_S)
+    workers.start(2)
+    assert served == []
+    monkeypatch.setattr(user_workers, "_HANGS_S", 0.0)
+    workers.start(3)
+    until(lambda: served == [2, 3])
+    go_on.set()
+    until(lambda: served == [2, 3, 1])
+    workers.close()
+
+
 #: Serves a user whose file system never answers, and ends.
 _HANGS = """
 import logging, threading
