@@ -17,6 +17,7 @@ from penstock.live.node.pages.page import IoClass, Page
 from penstock.live.staging.drain_process import start_drainer
 from penstock.native.files import shim_path
 from support.jobs import Job, compiled
+from support.native_build import build_variant
 from support.stages import Stage
 from support.waiting import LIMIT_S, until
 
@@ -150,6 +151,50 @@ def test_a_drainer_ends_while_all_drains_fail(
     assert "(INJECTED)" in trace.read_text()
     counters = job.page.counters(IoClass.DRAIN)
     assert counters.begun_calls == counters.ended_calls > 0
+
+
+# --- A storage that does not answer --------------------------------------------------
+
+#: The time after which a thread counts as stuck in the library of this test (s).
+_STUCK_S = 2.5 * LINGER_S
+#: Exit status of a program if the kernel lets no write hang.
+_CANNOT_HANG = 77
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the library with `_STUCK_S` instead of a minute."""
+    flags = f"-DCMAKE_C_FLAGS=-DDRAIN_STUCK_MS={_STUCK_S * 1e3:.0f}"
+    folder = tmp_path_factory.mktemp("impatient")
+    return build_variant(folder, "shim", flags, "-DPENSTOCK_LIBFUSE=none")
+
+
+def test_a_storage_that_does_not_answer_does_not_keep_a_drainer_for_ever(
+    stage: Stage, job: Job, tmp_path: Path, impatient: Path
+) -> None:
+    """Beside it, programs would not know that they have to drain by themselves."""
+    file = _staged_for_another_thread(stage, job)
+    options = ["-shared", "-fPIC"]
+    hanging = compiled(tmp_path / "hanging.so", "hanging_writes.c", options)
+    environment = _variables(job.page) | {
+        "LD_PRELOAD": f"{impatient}:{hanging}",
+        "PENSTOCK_STAGING": str(stage.journals),
+    }
+    begun_s = time.monotonic()
+    status = subprocess.run(
+        ["true"], env=environment, check=False, timeout=LIMIT_S
+    ).returncode
+    if status == _CANNOT_HANG:
+        pytest.skip("needs seccomp with notifications")
+    assert status == 0
+    assert time.monotonic() - begun_s > _STUCK_S
+    assert _pending(job.page) == len(file.name) * 1000
+    counters = job.page.counters(IoClass.DRAIN)
+    assert counters.begun_calls == counters.ended_calls + 1
+    # Nothing holds the journal: the next drainer drains it.
+    with _draining(job.page, stage):
+        until(lambda: _pending(job.page) == 0)
+    assert file.read_bytes() == file.name.encode() * 1000
 
 
 # --- Fewer threads ------------------------------------------------------------------

@@ -118,9 +118,14 @@ static void correct_page(struct balance *before, struct balance now)
 
 /* --- Steps of `drain_beside`, and its end --------------------------------------- */
 
-/* A thread whose storage does not answer delays the end of the process for this long
- * at most. */
-static const uint64_t STUCK_NS = 60000000000;
+#ifndef DRAIN_STUCK_MS /* A test does not wait that long. */
+#define DRAIN_STUCK_MS 60000
+#endif
+
+/* A thread beside the first one whose storage does not answer delays the end of the
+ * process for this long at most. The first one cannot end the process before its own
+ * step is done. */
+static const uint64_t STUCK_NS = UINT64_C(1000000) * DRAIN_STUCK_MS;
 
 /* When a thread last drained something. */
 static _Atomic uint64_t drained_at_ns;
