@@ -514,10 +514,7 @@ class Coordinator:
         return f"{job.name} gets {format_bandwidth(limit)} at most"
 
     def _set_mode(self, request: SetMode, now: float) -> str:
-        """Send the new mode to all agents.
-
-        Without control no counters are read: operations in progress end now.
-        """
+        """Send the new mode to all agents; without control, operations end now."""
         self.agent_config.mode = request.mode
         for job in self._jobs.values():
             job.storage.controller.forget_surplus(job.key)

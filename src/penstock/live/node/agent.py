@@ -35,7 +35,7 @@ from penstock.live.node.pages.bell import Bell
 from penstock.live.node.pages.bells import Bells
 from penstock.live.node.pages.shared_file import SharedFileError
 from penstock.live.node.processes import WatchedProcesses
-from penstock.live.staging.drainers import Sweeper, left_behind
+from penstock.live.staging.drainers import Sweeper
 from penstock.live.wire.frames import Peer, WarningLog
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -173,7 +173,7 @@ class Agent:
             elif job is not None:
                 self._continue(job)
         self._bells.remove_unused()
-        self._sweeper.sweep(left_behind(self._journals))
+        self._sweeper.search(self._journals)
         self._greet()
 
     def _continue(self, job: LocalJob) -> None:

@@ -238,6 +238,23 @@ class Sweeper:
         self._lock = threading.Lock()
         self._closed = threading.Event()
 
+    def search(self, patterns: Sequence[str]) -> None:
+        """Look for folders with journals as `left_behind` does, and queue them.
+
+        In a thread: a link of a user may lead to a file system that does not answer.
+        """
+        thread = threading.Thread(target=self._search, args=[patterns], daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            _COMPLAINTS.add(f"journals are not looked for: {error}")
+
+    def _search(self, patterns: Sequence[str]) -> None:
+        try:
+            self.sweep(left_behind(patterns))
+        except OSError as error:
+            _COMPLAINTS.add(f"journals are not looked for: {error}")
+
     def sweep(self, leftovers: Iterable[Leftover]) -> None:
         """Queue these folders to be drained, and return at once."""
         for leftover in leftovers:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import threading
@@ -15,8 +16,9 @@ from penstock.errors import InputError
 from penstock.live.staging import drainers
 from penstock.live.staging.drainers import Drainer, Leftover, Sweeper, left_behind
 from penstock.live.staging.journal import LAYOUT
+from penstock.live.wire.frames import WarningLog
 from penstock.live.wire.places import Places
-from support.waiting import until
+from support.waiting import LIMIT_S, until
 
 
 @pytest.fixture
@@ -65,6 +67,41 @@ def test_folders_that_match_a_pattern_are_found_too(memory: Path) -> None:
     leftovers = left_behind([f"{memory}/*/journals", f"{memory}/not-there"])
     folders = {leftover.folder for leftover in leftovers}
     assert folders == {memory / "ssd1" / "journals", memory / "ssd2" / "journals"}
+
+
+def test_nobody_waits_while_journals_are_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A link of a user may lead to a file system that does not answer."""
+    go_on, swept = threading.Event(), list[Leftover]()
+    found = Leftover(tmp_path, os.geteuid())
+
+    def look(_: object) -> list[Leftover]:
+        go_on.wait(LIMIT_S)
+        return [found]
+
+    monkeypatch.setattr(drainers, "left_behind", look)
+    monkeypatch.setattr(Sweeper, "_drain", lambda _, each: swept.append(each))
+    sweeper = Sweeper()
+    sweeper.search(["/*/journals"])
+    assert not swept
+    go_on.set()
+    until(lambda: swept == [found])
+    sweeper.close()
+
+
+def test_a_search_that_fails_is_logged(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_: object) -> list[Leftover]:
+        raise OSError("stale file handle")
+
+    monkeypatch.setattr(drainers, "left_behind", fail)
+    monkeypatch.setattr(drainers, "_COMPLAINTS", WarningLog(logging.getLogger("test")))
+    sweeper = Sweeper()
+    sweeper.search([])
+    until(lambda: "not looked for: stale file handle" in caplog.text)
+    sweeper.close()
 
 
 # --- Beside jobs ----------------------------------------------------------------------
