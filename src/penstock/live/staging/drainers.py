@@ -280,6 +280,7 @@ class Sweeper:
                     del self._waiting[owner]
                     return
                 leftover = self._waiting[owner].popleft()
+            self._workers.show_life()
             try:
                 self._drain(leftover)
             except _FAILURES as error:

@@ -141,6 +141,7 @@ class Partitioner:
             if not waiting:
                 return
             begun_s = time.monotonic()
+            self._workers.show_life()
             self._assign(user, waiting)
             if user != os.geteuid():
                 took_s = time.monotonic() - begun_s

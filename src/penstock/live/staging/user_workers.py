@@ -27,7 +27,7 @@ __all__ = ["UserWorkers"]
 _FAILED: Final = "an unexpected error of penstock"
 #: Longest time that threads have to end, and to kill their processes (s).
 _END_S: Final = KILL_S + 1.0
-#: A thread that has served a user for this long may hang: it takes no place (s).
+#: A thread without a sign of life for this long may hang: it takes no place (s).
 _HANGS_S: Final = 900.0
 
 
@@ -40,7 +40,8 @@ class UserWorkers:
         Number of users who are served at the same time.
     serve
         Called with a user id; returns when nothing of this user waits. It must take
-        what it works on out of the queue first, so that an error does not come back.
+        what it works on out of the queue first, so that an error does not come back. It
+        must call `show_life` every few minutes.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class UserWorkers:
         self._most, self._serve, self._complaints = most, serve, complaints
         self._lock = threading.Lock()
         self._users: deque[int] = deque()
-        #: Thread -> when it began to serve its present user (s).
+        #: Thread -> its last sign of life (s).
         self._threads: dict[threading.Thread, float] = {}
         self._is_closed = False
 
@@ -66,6 +67,11 @@ class UserWorkers:
             with suppress(RuntimeError):
                 thread.start()
                 self._threads[thread] = now_s
+
+    def show_life(self) -> None:
+        """Say that the thread which calls this, in `serve`, goes on."""
+        with self._lock:
+            self._threads[threading.current_thread()] = time.monotonic()
 
     def close(self) -> None:
         """Serve no further user; wait for the threads, for `_END_S` at most."""

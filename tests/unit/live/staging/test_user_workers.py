@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
+from types import SimpleNamespace
 
 import pytest
 
@@ -110,6 +111,7 @@ def test_a_thread_that_hangs_takes_no_place_of_others(
     begun, go_on, served = threading.Event(), threading.Event(), []
 
     def serve(user: int) -> None:
+        workers.show_life()
         if user == 1:
             begun.set()
             go_on.wait(LIMIT_S)
@@ -126,6 +128,35 @@ def test_a_thread_that_hangs_takes_no_place_of_others(
     go_on.set()
     until(lambda: served == [2, 3, 1])
     workers.close()
+
+
+def test_a_thread_that_shows_life_keeps_its_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now_s, served = 0.0, list[int]()
+    clock = SimpleNamespace(monotonic=lambda: now_s)
+    monkeypatch.setattr(user_workers, "time", clock)
+    meeting = threading.Barrier(2)
+
+    def serve(user: int) -> None:
+        meeting.wait(LIMIT_S)
+        workers.show_life()
+        served.append(user)
+        meeting.wait(LIMIT_S)
+        meeting.wait(LIMIT_S)
+
+    workers = UserWorkers(1, serve, WarningLog(LOG))
+    workers.start(1)
+    now_s = 2.0 * user_workers._HANGS_S
+    for _ in range(2):
+        meeting.wait(LIMIT_S)
+    workers.start(2)
+    assert len(workers._threads) == 1
+    workers._is_closed = True
+    meeting.wait(LIMIT_S)
+    monkeypatch.undo()
+    workers.close()
+    assert served == [1]
 
 
 #: Serves a user whose file system never answers, and ends.
