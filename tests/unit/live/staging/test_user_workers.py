@@ -108,7 +108,8 @@ def test_the_end_waits_for_what_is_under_way() -> None:
 def test_a_thread_that_hangs_takes_no_place_of_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    begun, go_on, served = threading.Event(), threading.Event(), []
+    begun, go_on = threading.Event(), threading.Event()
+    served = list[int]()
 
     def serve(user: int) -> None:
         workers.show_life()
