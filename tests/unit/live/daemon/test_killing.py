@@ -35,51 +35,58 @@ def test_a_process_is_killed() -> None:
     asyncio.run(act())
 
 
-async def _companion() -> None:
+async def _companion(waited_for: list[Process]) -> None:
     async with companion.companion("it", [sys.executable]):
-        await until_async(Path(f"{sys.executable}.started").exists)
+        # Before that, asyncio itself would kill the process.
+        await until_async(lambda: bool(waited_for))
 
 
-async def _predictor() -> None:
+async def _predictor(_: list[Process]) -> None:
     async with prediction.ftio_predictor(lambda _job, _volume: None):
         pass
 
 
-async def _simulation() -> None:
+async def _simulation(_: list[Process]) -> None:
     with pytest.raises(UnavailableError, match="takes too long"):
         await what_if.ask_what_if({})
 
 
-async def _killed() -> None:
+async def _killed(_: list[Process]) -> None:
     await kill_process(await _start())
 
 
 @pytest.mark.parametrize("use", [_killed, _companion, _predictor, _simulation])
 def test_a_process_that_cannot_be_killed_is_abandoned(
-    use: Callable[[], Awaitable[None]],
+    use: Callable[[list[Process]], Awaitable[None]],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A process in state D ends long after it was killed."""
-    killed: list[Process] = []
+    killed, waited_for = list[Process](), list[Process]()
+    wait = Process.wait
 
     def note(process: Process) -> None:
         killed.append(process)
 
+    async def noted_wait(process: Process) -> int:
+        waited_for.append(process)
+        return await wait(process)
+
     monkeypatch.setattr(Process, "kill", note)
+    monkeypatch.setattr(Process, "wait", noted_wait)
     monkeypatch.setattr(killing, "KILL_S", 0.01)
     monkeypatch.setattr(companion, "_STOP_S", 0.01)
     monkeypatch.setattr(what_if, "_LIMIT_S", 0.01)
     monkeypatch.setattr(prediction, "find_spec", lambda name: name)
     program = tmp_path / "python"
-    program.write_text('#!/bin/sh\n: >"$0.started"\nexec sleep 600\n')
+    program.write_text("#!/bin/sh\nexec sleep 600\n")
     program.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(program))
 
     async def act() -> None:
         try:
-            await asyncio.wait_for(use(), LIMIT_S)
+            await asyncio.wait_for(use(waited_for), LIMIT_S)
         finally:
             for process in killed:
                 os.kill(process.pid, signal.SIGKILL)
