@@ -102,6 +102,9 @@ def test_the_archive_outlives_a_killed_daemon(daemon: Daemon) -> None:
 def test_an_operation_that_a_stop_interrupts_is_archived(daemon: Daemon) -> None:
     job = daemon.write("long")
     until(lambda: any(job["active"] for job in daemon.status()["jobs"]))
+    # It is known while it goes on, too.
+    assert _history(daemon)["long"]["left"] is None
+    assert _report(daemon, "long")["operation_count"] == 1
     assert daemon.stop() == 0
     assert _history(daemon)["long"]["left"] is not None
     job.kill()

@@ -235,7 +235,8 @@ def test_a_job_is_explained(page: Page) -> None:
     page.get_by_role("button", name="climate").click()
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("climate may draw 4 MB/s")
-    expect(dialog).to_contain_text("No operation has ended yet.")
+    # Its first operation is under way.
+    expect(dialog).to_contain_text("What it did")
     # The dialog follows its job.
     moved = dialog.locator("dd").nth(1)
     before = moved.inner_text()

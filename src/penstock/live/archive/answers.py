@@ -22,7 +22,7 @@ from math import inf, isfinite
 from pathlib import Path
 from typing import Final
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.archive.questions import ArchiveAnswer
@@ -80,8 +80,9 @@ class ArchiveAnswers:
     running
         Names of jobs that run: they are suggested, too.
     under_way
-        Jobs that run, with their present operations, if they have one. The archive
-        knows only what they did up to the last operation that has ended.
+        Jobs that run and have had an operation, each with its present one if it has
+        one. The archive knows only what they did up to the last operation that has
+        ended.
     """
 
     def __init__(
@@ -97,6 +98,11 @@ class ArchiveAnswers:
         self._under_way = {
             run.job_key: (run, operation) for run, operation in under_way
         }
+        #: The same runs as if they were archived, under numbers of no archived run.
+        self._new_runs = [
+            ArchivedRun(**structs.asdict(run), file="", number=-place)
+            for place, (run, _) in enumerate(under_way, 1)
+        ]
 
     def answer(self, message: UserRequest) -> ArchiveAnswer:
         """Return the answer to a request, or the reason why it is refused."""
@@ -111,7 +117,7 @@ class ArchiveAnswers:
         user = None if message.trusted else message.user
         request = message.request
         if isinstance(request, ListPastJobs):
-            runs = self._reader.runs(user=user, newest=request.limit)
+            runs = self._runs(user=user, newest=request.limit)
             jobs = [self._past_job(run) for run in runs]
             return PastJobs(jobs, self._last_shared(runs))
         if isinstance(request, ListUnderWay):
@@ -120,6 +126,59 @@ class ArchiveAnswers:
             report = self._report(request.job_name, user, request.joined_s)
             return report if isinstance(request, GetJobReport) else _in_words(report)
         raise InputError("this request is not about past jobs")
+
+    def _runs(
+        self,
+        *,
+        user: int | None = None,
+        job: str | None = None,
+        since_s: float = 0.0,
+        until_s: float = inf,
+        newest: int,
+    ) -> list[ArchivedRun]:
+        """Return archived runs as `ArchiveReader.runs`, and new runs under way.
+
+        A run is archived with its first operation that ends.
+        """
+        found = self._reader.runs(
+            user=user, job=job, since_s=since_s, until_s=until_s, newest=newest
+        )
+        last = {run.job_key: run for run in found}
+        found += [
+            run
+            for run in self._new_runs
+            if not _is_same(run, last.get(run.job_key))
+            and user in (None, run.user)
+            and job in (None, run.job_key, run.name)
+            and run.joined_s <= until_s
+        ]
+        found.sort(key=lambda run: (run.joined_s, run.job_key))
+        return found[max(len(found) - newest, 0) :]
+
+    def _operations(
+        self,
+        runs: Sequence[ArchivedRun],
+        *,
+        since_s: float = 0.0,
+        until_s: float = inf,
+        newest: int,
+    ) -> dict[ArchivedRun, list[CompletedOperation]]:
+        """Return archived operations, and those under way as if they ended now."""
+        found = self._reader.operations(
+            runs, since_s=since_s, until_s=until_s, newest=newest
+        )
+        for run, operations in found.items():
+            operation = self._present_operation(run)
+            if operation and operation.begin_s <= until_s:
+                operations.append(operation)
+        return found
+
+    def _present_operation(self, run: JobRun) -> CompletedOperation | None:
+        """Return the operation that a run has now, as if it ended now."""
+        if run.left_s is not None or run.job_key not in self._under_way:
+            return None
+        _, operation = self._under_way[run.job_key]
+        return operation
 
     def _runs_under_way(self) -> RunsUnderWay:
         return RunsUnderWay(
@@ -135,17 +194,16 @@ class ArchiveAnswers:
         """Return the bandwidth that was shared in the last operation; None: unknown."""
         if not runs:
             return None
-        operations = self._reader.operations(runs[-1:], newest=1)[runs[-1]]
+        operations = self._operations(runs[-1:], newest=1)[runs[-1]]
         return _finite(operations[-1].capacity) if operations else None
 
     def _report(self, name: str, user: int | None, joined_s: float) -> JobReport:
         run = self._run(name, user, joined_s)
         end_s = self._wall() if run.left_s is None else run.left_s
         count = self._reader.operation_count([run])
-        own = self._reader.operations([run], newest=_MOST_OPERATIONS)[run]
-        present = self._reader.runs(
-            since_s=run.joined_s, until_s=end_s, newest=MOST_RUNS
-        )
+        count += self._present_operation(run) is not None
+        own = self._operations([run], newest=_MOST_OPERATIONS)[run]
+        present = self._runs(since_s=run.joined_s, until_s=end_s, newest=MOST_RUNS)
         others = self._others(run, present, end_s)
         note = _note(count, others, user)
         if not note and len(present) >= MOST_RUNS:
@@ -165,7 +223,7 @@ class ArchiveAnswers:
     ) -> dict[ArchivedRun, list[CompletedOperation]]:
         """Return what other jobs did on the storage of a run, the last operations."""
         others = [r for r in present if r.storage == run.storage and r != run]
-        return self._reader.operations(
+        return self._operations(
             others, since_s=run.joined_s, until_s=end_s, newest=_MOST_COMPARED
         )
 
@@ -180,8 +238,12 @@ class ArchiveAnswers:
     def _run(self, name: str, user: int | None, joined_s: float) -> ArchivedRun:
         """Return the run that joined at an instant; 0: the last run."""
         if joined_s:
-            there = self._reader.runs(
-                user=user, job=name, since_s=joined_s, until_s=joined_s + _SAME_S
+            there = self._runs(
+                user=user,
+                job=name,
+                since_s=joined_s,
+                until_s=joined_s + _SAME_S,
+                newest=_MOST_NAMES,
             )
             for run in there:
                 if abs(run.joined_s - joined_s) <= _SAME_S:
@@ -190,7 +252,12 @@ class ArchiveAnswers:
                 f"no run of {name!r} began at {format_instant(joined_s)}",
                 remedy="penstock history lists past jobs",
             )
-        runs = self._reader.runs(user=user, job=name, newest=_MOST_NAMES)
+        runs = self._runs(user=user, job=name, newest=_MOST_NAMES)
+        if not runs and name in self._running:
+            raise InputError(
+                f"job {name!r} has had no controlled I/O yet",
+                remedy="penstock ctl status shows it; try again after its first I/O",
+            )
         if not runs:
             raise InputError(
                 f"there is no job {name!r}", remedy=self._remedy(name, user)
@@ -220,7 +287,7 @@ class ArchiveAnswers:
         if run.left_s is None and run.job_key in self._under_way:
             # With what the operation under way has moved and lost.
             present, _ = self._under_way[run.job_key]
-            run = replace(present, joined_s=run.joined_s)
+            run = structs.replace(present, joined_s=run.joined_s)
         return PastJob(
             job_name=run.name,
             user=run.user,
@@ -237,6 +304,16 @@ class ArchiveAnswers:
             policies=_policy_spans(run),
             missing=run.missing,
         )
+
+
+def _is_same(present: JobRun, archived: JobRun | None) -> bool:
+    """Return True if a run under way is the last one of this job in the archive.
+
+    It may have left meanwhile. The wall clock may have been set since it joined.
+    """
+    if archived is None or archived.left_s is None:
+        return archived is not None
+    return abs(present.joined_s - archived.joined_s) <= _SAME_S
 
 
 def _policy_spans(run: JobRun) -> list[PolicySpan]:

@@ -77,14 +77,8 @@ function jobParts(answer, { shared, mode, users }) {
   const parts = [paragraph(answer.explanation)];
   if (answer.job) parts.push(facts(nowOf(answer.job, { shared, mode, users })));
   if (answer.report) parts.push(...reportParts(answer.report, shared));
-  else parts.push(paragraph(noReport(answer), "muted"));
+  else parts.push(paragraph(answer.report_note, "muted"));
   return parts;
-}
-
-// Why a job has no report. The archive does not know a job before its first operation
-// has ended.
-function noReport({ job, report_note: note }) {
-  return job && note.startsWith("there is no job") ? "No operation has ended yet." : note;
 }
 
 function nowOf(line, { shared, mode, users }) {

@@ -268,6 +268,71 @@ def test_a_job_that_runs_has_what_its_operation_has_lost_by_now(folder: Path) ->
     assert (shown.begin_s, shown.end_s) == (WALL_S + 150.0, WALL_S + 300.0)
 
 
+def _with_new_run(
+    folder: Path, operation_now: CompletedOperation | None
+) -> ArchiveAnswers:
+    """Return answers while a job runs of which the archive knows only an old run."""
+    now = run("7:a", joined_s=WALL_S + 100.0, left_s=None, lost_s=50.0, moved_bytes=2e9)
+    under_way = [(now, operation_now)]
+    return ArchiveAnswers(
+        folder, lambda: WALL_S + 300.0, running=["a", "idle"], under_way=under_way
+    )
+
+
+def test_a_job_in_its_first_operation_is_listed_and_reported(folder: Path) -> None:
+    present = operation(WALL_S + 150.0, WALL_S + 300.0, lost_s=50.0)
+    answers = _with_new_run(folder, present)
+
+    def ask(request: ControllerRequest, user: int = 7) -> Any:
+        return answers.answer(UserRequest(1, user, False, request))
+
+    *_, job = ask(ListPastJobs()).jobs
+    assert (job.job_name, job.joined_s, job.left_s) == ("a", WALL_S + 100.0, None)
+    assert (job.lost_s, job.moved_bytes) == (50.0, 2e9)
+    assert [each.job_name for each in ask(ListPastJobs(1)).jobs] == ["a"]
+    for joined_s in (0.0, job.joined_s):
+        report = ask(GetJobReport("a", joined_s))
+        assert (report.job, report.operation_count) == (job, 1)
+        (shown,) = report.operations
+        assert (shown.begin_s, shown.end_s) == (WALL_S + 150.0, WALL_S + 300.0)
+    # The old run can still be asked for; another user sees neither.
+    assert ask(GetJobReport("a", WALL_S)).job.left_s == WALL_S + 100.0
+    assert "a" not in [each.job_name for each in ask(ListPastJobs(), 8).jobs]
+
+
+def test_an_operation_under_way_holds_up_others(folder: Path) -> None:
+    record(
+        folder,
+        (
+            run("7:late", joined_s=150.0, left_s=190.0),
+            [operation(160.0, 180.0, lost_s=9.0)],
+        ),
+    )
+    answers = _with_new_run(folder, operation(WALL_S + 150.0, WALL_S + 300.0))
+    report = answers.answer(UserRequest(1, 7, False, GetJobReport("late")))
+    assert isinstance(report, JobReport)
+    assert {delay.job_name: delay.lost_s for delay in report.delays} == pytest.approx(
+        {"a": 9.0}
+    )
+
+
+def test_a_run_that_is_archived_meanwhile_is_listed_once(folder: Path) -> None:
+    answers = _with_new_run(folder, None)
+    record(folder, (run("7:a", joined_s=100.0, left_s=150.0), []))
+    past = answers.answer(UserRequest(1, 7, False, ListPastJobs()))
+    assert isinstance(past, PastJobs)
+    joined_s = [job.joined_s - WALL_S for job in past.jobs if job.job_name == "a"]
+    assert joined_s == [0.0, 100.0]
+
+
+def test_a_job_that_runs_without_io_is_not_suggested_for_itself(folder: Path) -> None:
+    answers = _with_new_run(folder, None)
+    refused = answers.answer(UserRequest(1, 7, False, GetJobReport("idle")))
+    assert isinstance(refused, Refused)
+    assert "job 'idle' has had no controlled I/O yet" in refused.reason
+    assert "did you mean" not in refused.reason
+
+
 def test_a_run_names_all_policies_that_it_saw(folder: Path) -> None:
     seen = ((0.0, "fair-share"), (40.0, "fcfs"), (70.0, "fair-share"), (90.0, DRY_RUN))
     several = run("7:m", policy=DRY_RUN, policies=seen)
