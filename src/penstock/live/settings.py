@@ -53,8 +53,10 @@ __all__ = [
     "settings_table",
 ]
 
+#: Strategies that only divide the storage targets: they never stage.
+_PARTITIONS: Final = ("3a", "3b")
 #: Strategies that divide the storage targets.
-_DIVIDING: Final = ("3a", "3b", "combined", "auto")
+_DIVIDING: Final = (*_PARTITIONS, "combined", "auto")
 MODES: Final = ("control", "dry-run", "off")
 _LOG_FORMATS: Final = ("text", "json")
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -558,7 +560,14 @@ def check_together(settings: Settings) -> None:
             where="placement",
             remedy="set targets and job_folder, or remove placement",
         )
-    if settings.placement and settings.strategy.partition(":")[0] in _DIVIDING:
+    strategy = settings.strategy.partition(":")[0]
+    if strategy in _PARTITIONS and not settings.targets:
+        raise InputError(
+            f"{settings.strategy} divides storage targets, and no `targets` are set",
+            where="strategy",
+            remedy="set targets and job_folder, or choose another strategy",
+        )
+    if settings.placement and strategy in _DIVIDING:
         raise InputError(
             f"does not go with the strategy {settings.strategy}, which divides the "
             "targets as well",

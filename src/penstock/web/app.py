@@ -36,6 +36,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
@@ -186,7 +187,10 @@ def build_app(dashboard: Dashboard) -> ASGIApp:
             Route("/api/acts", of_reader(_act), methods=["POST"]),
             Route("/metrics", of_reader(_metrics)),
         ],
-        exception_handlers={PenstockError: _on_error},
+        exception_handlers={
+            PenstockError: _on_error,
+            HTTPException: _on_unknown_request,
+        },
     )
     # Outside of everything: also the answer to a failure has the headers.
     return SafeHeaders(app)
@@ -497,3 +501,11 @@ async def _on_error(_: Request, error: Exception) -> Response:
     if isinstance(error, UnavailableError):
         return _error(str(error), HTTPStatus.SERVICE_UNAVAILABLE)
     return _error(str(error), HTTPStatus.BAD_REQUEST)
+
+
+async def _on_unknown_request(_: Request, error: Exception) -> Response:
+    """Answer a request for a path or with a method that is not in the table above."""
+    assert isinstance(error, HTTPException)  # noqa: S101 - for mypy
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return _error("there is no such page", error.status_code)
+    return _error(error.detail, error.status_code)

@@ -49,6 +49,11 @@ REFUSED = {
     "serve --gap 50": "--gap: '50' has no unit (write e.g. \"50 s\")",
     "serve --bandwidth lern": "--bandwidth: 'lern' is not a bandwidth (did you mean l",
     "serve --web 0.0.0.0:1": "web: '0.0.0.0:1' can be reached from other machines",
+    "serve --bandwidth 1B/s --strategy 3a": "strategy: 3a divides storage targets, and",
+    **{
+        f"serve --{name}=": f"--{name}: the value is empty (give a name)"
+        for name in ("make-keys", "make-slurm", "make-grafana", "make-web-token")
+    },
     "serve --make-web-token operator": "there is no file for the token (name one with",
     "serve --make-web-token no-such --web-token x": "there is no user 'no-such'",
     "serve --metrics foo:bar": "--metrics: 'foo:bar' is not an address (write HOST:P",

@@ -175,6 +175,18 @@ def test_a_placement_needs_targets_that_no_strategy_divides(
         check_together(settings)
 
 
+@pytest.mark.parametrize("strategy", ["3a", "3b:by=nodes"])
+def test_a_strategy_that_only_divides_targets_needs_them(strategy: str) -> None:
+    with pytest.raises(InputError, match=f"^strategy: {strategy} divides .* targets"):
+        check_together(Settings(strategy=strategy))
+    check_together(Settings(strategy=strategy, targets="x", job_folder="/x/{job}"))
+
+
+@pytest.mark.parametrize("strategy", ["none", "1a", "combined", "auto"])
+def test_a_strategy_that_can_stage_needs_no_targets(strategy: str) -> None:
+    check_together(Settings(strategy=strategy))
+
+
 def test_priorities_are_pairs(tmp_path: Path) -> None:
     path = settings_file(tmp_path, 'priorities = "urgent=10, very low = -0.5"')
     settings = load_settings({}, {"PENSTOCK_SETTINGS": path})

@@ -185,6 +185,23 @@ def test_no_other_file_is_given_away(site: Site, name: str) -> None:
     assert site.client.get(f"/static/{name}").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/api/nosuch", 404),
+        ("GET", "/nosuch", 404),
+        ("DELETE", "/api/acts", 405),
+    ],
+)
+def test_an_unknown_request_is_answered_with_json(
+    site: Site, method: str, path: str, status: int
+) -> None:
+    answer = site.client.request(method, path)
+    assert answer.status_code == status
+    assert answer.json()["penstock"] == 1
+    assert answer.json()["error"]
+
+
 # --- The answers ----------------------------------------------------------------------
 
 

@@ -90,6 +90,12 @@ def _folders(arguments: argparse.Namespace) -> list[Path]:
     if arguments.folder is None:
         return default_folders(live_settings(arguments).journals)
     folder = Path(arguments.folder)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            "is a file, not a folder of journals",
+            where=str(folder),
+            remedy="penstock drain --show lists journals with the names of their files",
+        )
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}", remedy="check its name")
     return [folder]

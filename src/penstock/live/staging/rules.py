@@ -22,6 +22,9 @@ __all__ = ["Staging"]
 #: Room that the library has for a folder, or for all rules.
 _TEXT_BYTES: Final = 1024
 _LEAST_BYTES: Final = 64 << 10
+#: When writes are staged. The library takes any other word for `_GRANTED`.
+_ALWAYS: Final = "always"
+_GRANTED: Final = "granted"
 _DURABLE: Final = ("file", "journal")
 _IN_MEMORY: Final = ("tmpfs", "ramfs")
 
@@ -107,7 +110,7 @@ class Staging:
         return {
             "PENSTOCK_STAGING": str(self.folder),
             "PENSTOCK_STAGING_SIZE": str(self.capacity_bytes),
-            "PENSTOCK_STAGING_WHEN": "always" if self.always else "granted",
+            "PENSTOCK_STAGING_WHEN": _ALWAYS if self.always else _GRANTED,
             "PENSTOCK_STAGING_DURABLE": self.durable,
             "PENSTOCK_STAGING_RULES": ":".join(self.rules),
         }
@@ -123,10 +126,17 @@ class Staging:
         return cls(
             Path(folder),
             _bytes_of(size) if size else cls.capacity_bytes,
-            always=environment.get("PENSTOCK_STAGING_WHEN") == "always",
+            always=_is_always(environment.get("PENSTOCK_STAGING_WHEN") or _GRANTED),
             durable=environment.get("PENSTOCK_STAGING_DURABLE") or "file",
             rules=tuple(filter(None, rules.split(":"))),
         )
+
+
+def _is_always(when: str) -> bool:
+    if when not in (_ALWAYS, _GRANTED):
+        known = (_ALWAYS, _GRANTED)
+        raise UnknownNameError("value", when, known, where="PENSTOCK_STAGING_WHEN")
+    return when == _ALWAYS
 
 
 def _bytes_of(size: str) -> int:

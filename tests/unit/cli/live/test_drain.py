@@ -40,6 +40,14 @@ def test_show_drains_nothing(
     assert made.file.read_bytes() == b""
 
 
+def test_a_file_is_not_a_folder_of_journals(
+    made: HandMadeJournal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["drain", "--show", str(made.file)]) == 2
+    said = capsys.readouterr().err
+    assert f"{made.file}: is a file, not a folder of journals" in said
+
+
 def test_show_names_the_part_of_a_redirected_file(
     made: HandMadeJournal, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -105,6 +105,11 @@ def test_a_working_directory_that_is_gone_is_named(
     [
         ("PENSTOCK_STAGING_SIZE", "much", "PENSTOCK_STAGING_SIZE: 'much'"),
         ("PENSTOCK_STAGING", "/dev/null", "/dev/null: the folder of the journals"),
+        (
+            "PENSTOCK_STAGING_WHEN",
+            "alwys",
+            "PENSTOCK_STAGING_WHEN: unknown value 'alwys' (did you mean 'always'?",
+        ),
         ("PENSTOCK_STAGING_DURABLE", "maybe", "unknown durability 'maybe'"),
     ],
 )

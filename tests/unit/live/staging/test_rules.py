@@ -20,6 +20,15 @@ def test_the_library_gets_all_settings() -> None:
 
 
 @pytest.mark.parametrize(
+    ("when", "always"), [("always", True), ("granted", False), ("", False)]
+)
+def test_a_variable_says_when_writes_are_staged(when: str, always: bool) -> None:
+    staging = Staging.of({"PENSTOCK_STAGING": "/a", "PENSTOCK_STAGING_WHEN": when})
+    assert staging is not None
+    assert staging.always is always
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"durable": "never"}, "durability"),

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from penstock.cli.files import Word
 from penstock.cli.live.daemons.logs import start_logging
 from penstock.cli.live.options import add_live_options, live_settings
 from penstock.errors import InputError
@@ -32,23 +33,27 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     only = parser.add_mutually_exclusive_group()
     only.add_argument(
         "--make-keys",
+        type=Word,
         metavar="FOLDER",
         help="create keys for controller and agents in FOLDER (with --node: for that "
         "node), and exit",
     )
     only.add_argument(
         "--make-slurm",
+        type=Word,
         metavar="FOLDER",
         help="create prolog, epilog and task prolog for Slurm in FOLDER, and exit",
     )
     only.add_argument(
         "--make-grafana",
+        type=Word,
         metavar="FOLDER",
         help="create a dashboard for Grafana and alerts for Prometheus in FOLDER, and "
         "exit",
     )
     only.add_argument(
         "--make-web-token",
+        type=Word,
         metavar="USER",
         help="write a token of USER, or of `operator`, to the file of --web-token, "
         "print it, and exit",
