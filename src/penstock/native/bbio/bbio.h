@@ -32,15 +32,19 @@ extern "C" {
 typedef void (*BBIO_Callback)(int fd);
 
 /* Buffer what is written from now on to files that are opened from now on, outside of
- * system directories (/proc, /sys, /dev). `path` is a folder that exists (NULL:
- * memory). The buffer of one file grows up to `size` bytes (0: 256 MiB; at least
- * 64 KiB; rounded down to pages of 4 KiB). A full buffer is flushed as far as there
- * must be room. A write that is larger than `size` flushes the buffer and goes to the
- * file. */
+ * system directories (/proc, /sys, /dev). Under `penstock run`, a file must be in a
+ * controlled folder to be buffered: those of the setting `prefixes`, by default the
+ * working directory of the program. Writes to other files, and to files in `path`, go
+ * to the file. `path` is a folder that exists, belongs to this user, and that no other
+ * user can write to (else EACCES; NULL: memory). The buffer of one file grows up to
+ * `size` bytes (0: 256 MiB; at least 64 KiB; rounded down to pages of 4 KiB). A full
+ * buffer is flushed as far as there must be room. A write that is larger than `size`
+ * flushes the buffer and goes to the file. */
 int BBIO_Init(const char *path, size_t size);
 
 /* Buffer what is written to this descriptor, also if it was opened before BBIO_Init,
- * inherited, or disabled. EBADF: it is not open. */
+ * inherited, or disabled. Its file must be in a folder as BBIO_Init says; for another
+ * file this does nothing. EBADF: it is not open. */
 int BBIO_Enable(int fd);
 
 /* Flush, and write to the file directly from now on. A read does the same. */
