@@ -33,7 +33,7 @@ from penstock.errors import InputError, InternalError
 from penstock.live.wire.subordinates import owner_of
 from penstock.mount.limits import Limits
 from penstock.native.files import mount_library_path
-from penstock.qos import Kind
+from penstock.qos import KINDS, Kind
 
 __all__ = [
     "MAX_APPLICATIONS",
@@ -46,8 +46,6 @@ __all__ = [
 
 #: Most applications, of the whole life of a mount.
 MAX_APPLICATIONS: Final = 1024
-#: The kinds of requests that pass the gate, in the order of the C enumeration.
-_KINDS: Final[tuple[Kind, ...]] = ("read", "write", "sync", "metadata")
 #: Part of the allowed descriptors that the table of inodes may use.
 _INODE_SHARE: Final = 0.5
 
@@ -304,7 +302,7 @@ class DataPath:
         self._library.penstock_mount_totals(self._mount, ctypes.byref(raw))
         by_kind = {
             kind: Totals(raw.requests[n], raw.moved_bytes[n], raw.held_up_s[n])
-            for n, kind in enumerate(_KINDS)
+            for n, kind in enumerate(KINDS)
         }
         return by_kind, raw.waiting, raw.waiting_metadata
 

@@ -41,6 +41,7 @@ from penstock.bench.testbed import (
 )
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.daemon.measure import write_bandwidth
+from penstock.live.staging.ending import end_process
 from penstock.live.staging.rules import Staging
 from penstock.native.files import program_path, shim_path
 from penstock.sim.buffers.delta import DeltaPoint, WriterPair, delta_graph
@@ -373,8 +374,7 @@ class _GroupRun:
             return [_io_span(group) for group in started]
         finally:
             for group in started:
-                group.process.kill()
-                group.process.communicate()
+                end_process(group.process)
 
     def _wait(self, started: Sequence[_StartedGroup]) -> None:
         """Wait until all groups have ended."""

@@ -46,6 +46,7 @@ from penstock.bench.testbed import (
     running_daemon,
 )
 from penstock.errors import InputError
+from penstock.live.staging.ending import end_process
 from penstock.model import Application, Column, Instance, Platform, Window
 from penstock.native.files import shim_path
 from penstock.policies import get_policy
@@ -246,8 +247,7 @@ def _run(daemon: BenchDaemon, jobs: Sequence[_Job] = _JOBS) -> list[float]:
             return [end - zero for end in ends]
     finally:
         for process in started:
-            process.kill()
-            process.communicate()
+            end_process(process)
 
 
 def _start(daemon: BenchDaemon, job: _Job) -> subprocess.Popen[str]:

@@ -28,6 +28,7 @@ from penstock.bench.testbed import (
     temporary_folder,
 )
 from penstock.live.settings import Settings
+from penstock.live.staging.ending import end_process
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import GetStatus, StatusDocument
 
@@ -114,8 +115,7 @@ class LearningScene:
         try:
             yield
         finally:
-            process.terminate()
-            process.wait()
+            end_process(process)
 
     def status(self) -> StatusDocument:
         """Return the status of the daemon."""

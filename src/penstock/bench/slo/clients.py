@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -29,6 +28,7 @@ import msgspec
 
 from penstock.bench.slo.windows import AnsweredRequest
 from penstock.errors import InputError
+from penstock.live.staging.ending import end_process
 
 __all__ = [
     "ClientPlan",
@@ -93,8 +93,7 @@ def start(plan: ClientPlan, before: Sequence[str] = ()) -> subprocess.Popen[byte
 def stop(process: subprocess.Popen[bytes]) -> None:
     """Kill all processes of a group, unless it has ended."""
     if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        end_process(process, with_group=True)
 
 
 def finish(process: subprocess.Popen[bytes], plan: ClientPlan) -> list[AnsweredRequest]:

@@ -14,11 +14,11 @@ from asyncio.subprocess import Process
 from contextlib import suppress
 from typing import Final
 
-__all__ = ["KILL_S", "kill_process"]
+from penstock.live.staging.ending import KILL_S
+
+__all__ = ["kill_process"]
 
 _LOG: Final = logging.getLogger("penstock.serve")
-#: A killed process that has not ended after this time is abandoned (s).
-KILL_S: Final = 5.0
 
 
 async def kill_process(process: Process) -> None:
