@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""A progress bar on standard error, if that is a terminal."""
+"""A progress bar on standard error if that is a terminal, else a line at most."""
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.policies.policy import Policy
 
-__all__ = ["progress_bar", "work_bar"]
+__all__ = ["progress_bar", "said_if_slow", "work_bar"]
+
+#: Work that takes longer is announced where no bar is shown (s).
+_SILENT_S = 1.0
 
 
 @contextmanager
@@ -70,3 +75,22 @@ def work_bar(
             bar.update(task, completed=done, total=total)
 
         yield show, lambda text: bar.update(task, description=text)
+
+
+@contextmanager
+def said_if_slow(doing: str) -> Iterator[None]:
+    """Say what is being done if it takes longer than `_SILENT_S`.
+
+    A terminal shows a `work_bar` instead.
+    """
+    if sys.stderr.isatty():
+        yield
+        return
+    said = threading.Timer(_SILENT_S, sys.stderr.write, [f"penstock: {doing}\n"])
+    said.start()
+    try:
+        yield
+    finally:
+        said.cancel()
+        # A process that forks later must not have this thread.
+        said.join()

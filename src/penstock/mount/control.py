@@ -38,6 +38,7 @@ __all__ = [
     "decode_command",
     "encode",
     "limits_document",
+    "remove_dead_socket",
     "send_command",
     "socket_path",
 ]
@@ -170,6 +171,8 @@ class MountStatus(msgspec.Struct, tag="state"):
     """Number of other requests that wait now."""
     metadata_waited_s: float = 0.0
     """Time that other requests have waited, added up."""
+    backing_id: str = ""
+    """`penstock.mount.points.folder_id` of the folder that is mounted."""
 
 
 class MountRefusal(msgspec.Struct, tag="failure"):
@@ -241,6 +244,21 @@ def _no_answer(
         where=entry.point,
         remedy="run as the user who mounted it, with the same --folder",
     )
+
+
+def remove_dead_socket(folder: Path, entry: MountTableEntry) -> None:
+    """Remove the socket of a mount whose process was killed; another one stays."""
+    path = socket_path(folder, entry.device)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_TIMEOUT_S)
+        try:
+            connection.connect(str(path))
+        except ConnectionRefusedError:
+            # Nobody listens.
+            with suppress(OSError):
+                path.unlink()
+        except OSError:
+            pass
 
 
 def all_statuses(folder: Path) -> list[MountStatus]:

@@ -80,6 +80,8 @@ class MountSpec:
     """Folder of the control socket; only its owner may enter."""
     slo_settings: SloSettings | None = None
     """None: no SLOs; requests go first come, first served."""
+    backing_id: str = ""
+    """`penstock.mount.points.folder_id` of the backing folder; "": not known."""
 
 
 def serve(
@@ -279,6 +281,7 @@ class _Session:
         totals, waiting, waiting_metadata = self._data_path.totals()
         return MountStatus(
             backing=self._mount.backing,
+            backing_id=self._mount.backing_id,
             point=self._mount.point,
             pid=os.getpid(),
             limits=limits_document(self._service.limits),

@@ -24,10 +24,12 @@ __all__ = [
     "MountTableEntry",
     "check_folders",
     "detach_stale",
+    "folder_id",
     "has_ended",
     "mounted_at",
     "penstock_mount_at",
     "unmount",
+    "why_replaced",
 ]
 
 #: The file system type of penstock mounts in the mount table.
@@ -82,14 +84,20 @@ def _user_id(options: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def detach_stale(point: str) -> None:
-    """Detach a penstock mount whose process has ended without unmounting."""
+def detach_stale(point: str) -> MountTableEntry | None:
+    """Detach a penstock mount whose process has ended without unmounting.
+
+    Returns what was detached; None: nothing.
+    """
     path = _absolute(point)
     occupant = mounted_at(path)
-    if occupant is not None and occupant.kind == TYPE and has_ended(path):
-        # If this fails, `check_folders` reports that the mount point is in use.
-        with suppress(OSError):
-            unmount(path, lazy=True)
+    if occupant is None or occupant.kind != TYPE or not has_ended(path):
+        return None
+    # If this fails, `check_folders` reports that the mount point is in use.
+    with suppress(OSError):
+        unmount(path, lazy=True)
+        return occupant
+    return None
 
 
 def check_folders(backing: str, point: str) -> tuple[str, str]:
@@ -145,18 +153,44 @@ def has_ended(path: str) -> bool:
 
     A mount that hangs does not hold this up.
     """
-    errors: list[int | None] = []
+    found = _stat_in_time(path)
+    return isinstance(found, OSError) and found.errno == errno.ENOTCONN
+
+
+def folder_id(status: os.stat_result) -> str:
+    """Return ``DEVICE:INODE``, which no other folder has while this one is there."""
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def why_replaced(path: str, mounted_id: str) -> str:
+    """Return why a path is not the folder that was mounted from there; "": it is.
+
+    If a file system does not answer, nothing is known, and nothing is said.
+    """
+    if not mounted_id:
+        return ""
+    found = _stat_in_time(path)
+    if isinstance(found, FileNotFoundError | NotADirectoryError):
+        return "was removed or renamed"
+    if isinstance(found, os.stat_result) and folder_id(found) != mounted_id:
+        return "was replaced by another folder"
+    return ""
+
+
+def _stat_in_time(path: str) -> os.stat_result | OSError | None:
+    """Return the status of a file, or why there is none; None: no answer in time."""
+    found: list[os.stat_result | OSError] = []
 
     def look() -> None:
         try:
-            Path(path).stat()
+            found.append(Path(path).stat())
         except OSError as error:
-            errors.append(error.errno)
+            found.append(error)
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
     thread.join(_ANSWER_S)
-    return errors == [errno.ENOTCONN]
+    return found[0] if found else None
 
 
 def _existing_folder(path: str) -> str:

@@ -267,8 +267,20 @@ def _rule(entry: RuleFormat, slos: Mapping[str, Slo], where: str) -> Rule:
     conditions["user"] = _user(entry.user, f"{where}.user")
     conditions["group"] = _group(entry.group, f"{where}.group")
     if entry.path is not None:
-        conditions["path"] = "/" + entry.path.strip("/")
+        conditions["path"] = _path(entry.path, f"{where}.path")
     return Rule(entry.application, **conditions)
+
+
+def _path(path: str, where: str) -> str:
+    """Return a path below the mount point, in the form that the kernel gives files."""
+    names = [name for name in path.split("/") if name not in ("", ".")]
+    if ".." in names:
+        raise InputError(
+            f"{path!r} is not a path below the mount point: it contains ..",
+            where=where,
+            remedy="give a path relative to the mount point, e.g. /results",
+        )
+    return "/" + "/".join(names)
 
 
 def _user(user: int | str | None, where: str) -> int | None:

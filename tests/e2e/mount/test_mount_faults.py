@@ -108,6 +108,18 @@ def test_the_folders_of_a_killed_mount_can_be_unmounted(mount: Mounting) -> None
     until(lambda: _gone(mounted.pid))
     mounted.ask("--unmount")
     assert not mounted.is_mounted()
+    assert list((mounted.home / "run" / "mounts").glob("*.sock")) == []
+
+
+def test_the_status_names_a_folder_that_was_replaced(mount: Mounting) -> None:
+    mounted = mount()
+    assert "warning" not in mounted.ask("--status")
+    mounted.backing.rename(mounted.home / "old")
+    mounted.backing.mkdir()
+    warning = f"warning: {mounted.backing} was replaced by another folder; the mount "
+    assert warning in mounted.ask("--status")
+    (mounted.point / "new").touch()
+    assert (mounted.home / "old" / "new").exists()
 
 
 def test_a_killed_mount_that_is_in_use_can_be_forced(mount: Mounting) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 
 import pytest
 
-from penstock.cli.progress import progress_bar
+from penstock.cli import progress
+from penstock.cli.progress import progress_bar, said_if_slow
 from penstock.policies import get_policy
 from penstock.policies.policy import Policy
 
@@ -93,3 +95,37 @@ def test_a_next_part_of_the_work_begins_at_zero(
         show(90.0, 100.0, "first part")
         show(1.0, 50.0, "second part")
     assert "  2 %" in terminal.getvalue()
+
+
+class _Pipe(io.StringIO):
+    """A stream that tells when something was written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text: str) -> int:
+        self.written.set()
+        return super().write(text)
+
+
+def test_slow_work_is_announced_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = _Pipe()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    monkeypatch.setattr(progress, "_SILENT_S", 0.0)
+    with said_if_slow("compiling"):
+        assert pipe.written.wait(60.0)
+    assert pipe.getvalue() == "penstock: compiling\n"
+
+
+@pytest.mark.parametrize(("stream", "silent_s"), [(_Pipe, 3600.0), (_Terminal, 0.0)])
+def test_fast_work_and_a_terminal_need_no_line(
+    monkeypatch: pytest.MonkeyPatch, stream: type[io.StringIO], silent_s: float
+) -> None:
+    monkeypatch.setattr(sys, "stderr", written := stream())
+    monkeypatch.setattr(progress, "_SILENT_S", silent_s)
+    before = threading.active_count()
+    with said_if_slow("compiling"):
+        pass
+    assert threading.active_count() == before
+    assert written.getvalue() == ""

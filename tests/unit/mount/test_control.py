@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from math import inf
 from pathlib import Path
 
@@ -25,6 +26,7 @@ from penstock.mount.control import (
     decode_command,
     encode,
     limits_document,
+    remove_dead_socket,
     send_command,
 )
 from penstock.mount.limits import Limits
@@ -75,6 +77,19 @@ def test_a_mount_that_does_not_answer_is_reported(tmp_path: Path) -> None:
         )
 
 
+def test_only_a_socket_at_which_nobody_listens_is_removed(tmp_path: Path) -> None:
+    entry = MountTableEntry("/mnt", "0:57", "fuse.penstock")
+    remove_dead_socket(tmp_path, entry)
+    path = tmp_path / "0-57.sock"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        remove_dead_socket(tmp_path, entry)
+        assert path.exists()
+    remove_dead_socket(tmp_path, entry)
+    assert not path.exists()
+
+
 def test_sockets_without_a_mount_are_skipped(tmp_path: Path) -> None:
     (tmp_path / "0-57.sock").touch()
     assert all_statuses(tmp_path) == []
@@ -112,6 +127,7 @@ def test_the_json_keys_of_a_status_are_a_contract() -> None:
         [
             *("type", "backing", "point", "pid", "limits", "waiting", "read", "write"),
             *("metadata", "order", "waiting_metadata", "metadata_waited_s"),
+            "backing_id",
         ]
     )
     assert document["read"] == {"requests": 1, "bytes": 2, "waited_s": 3.0}

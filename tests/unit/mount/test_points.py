@@ -14,10 +14,12 @@ from penstock.errors import InputError
 from penstock.mount import points
 from penstock.mount.points import (
     check_folders,
+    folder_id,
     has_ended,
     mounted_at,
     penstock_mount_at,
     unmount,
+    why_replaced,
 )
 
 LINES = (
@@ -117,3 +119,16 @@ def test_an_unmount_that_hangs_times_out(
     with pytest.raises(OSError, match="timed out") as caught:
         unmount("/mnt/hangs", lazy=True)
     assert caught.value.errno == errno.ETIMEDOUT
+
+
+def test_a_folder_that_is_not_the_mounted_one_any_more_is_noticed(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    mounted = folder_id(folder.stat())
+    assert why_replaced(str(folder), mounted) == ""
+    folder.rename(tmp_path / "old")
+    assert why_replaced(str(folder), mounted) == "was removed or renamed"
+    folder.mkdir()
+    assert why_replaced(str(folder), mounted) == "was replaced by another folder"

@@ -117,6 +117,14 @@ def application(**changes: Any) -> dict[str, Any]:
             "rules[0].user",
             "no user",
         ),
+        *(
+            (
+                document(rules=[{"application": "viz", "path": path}]),
+                "rules[0].path",
+                f"{path!r} is not a path below the mount point",
+            )
+            for path in ("..", "../x", "/a/../../x")
+        ),
         (document(rules=[{"application": "viz", "color": 1}]), "rules", "color"),
         (document(scheduler="lifo"), "", "unknown scheduler 'lifo'"),
         (document(scheduler="sfq:depth=-1"), "depth", "out of range"),
@@ -152,6 +160,14 @@ def test_a_mistake_gets_one_message_with_its_place(
     assert where in caught.value.where
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("path", ["a/b", "/a//b/", "./a/./b", "/a/b"])
+def test_a_path_has_the_form_in_which_the_kernel_names_files(path: str) -> None:
+    (rule,) = slo_settings_from(
+        document(rules=[{"application": "viz", "path": path}])
+    ).rules
+    assert rule.path == "/a/b"
 
 
 def test_slos_above_the_limit_are_reported_with_both_numbers() -> None:

@@ -174,11 +174,13 @@ def _folders(folders: list[str], *names: str) -> list[str]:
 
 def _mount(arguments: argparse.Namespace, folder: Path, settings: Settings) -> int:
     from penstock.live.wire.folder import own_folder
-    from penstock.mount.points import check_folders, detach_stale
+    from penstock.mount.control import remove_dead_socket
+    from penstock.mount.points import check_folders, detach_stale, folder_id
 
     limits = _limits(arguments)
     folders = _folders(arguments.folders, "BACKING", "MNT")
-    detach_stale(folders[1])
+    if stale := detach_stale(folders[1]):
+        remove_dead_socket(folder, stale)
     backing, point = check_folders(*folders)
     slo_settings = _slo_settings(arguments.slo, backing)
     _check_library()
@@ -189,7 +191,8 @@ def _mount(arguments: argparse.Namespace, folder: Path, settings: Settings) -> i
     _compile_scheduler(slo_settings)
     if unmet := why_unmet(slo_settings, limits):
         sys.stderr.write(f"penstock: {arguments.slo}: {unmet}\n")
-    mount = MountSpec(backing, point, limits, folder, slo_settings)
+    backing_id = folder_id(Path(backing).stat())
+    mount = MountSpec(backing, point, limits, folder, slo_settings, backing_id)
     if not arguments.background:
         start_logging(settings, sys.stderr)
         return _serve(mount, arguments.metrics, lambda: None)
@@ -204,10 +207,11 @@ def _compile_scheduler(slo_settings: SloSettings | None) -> None:
     """Compile the scheduler before the mount needs it: the first time takes seconds."""
     if slo_settings is None:
         return
-    from penstock.cli.progress import work_bar
+    from penstock.cli.progress import said_if_slow, work_bar
     from penstock.mount.service import compile_scheduler
 
-    with work_bar("compiling the scheduler, first time only"):
+    doing = "compiling the scheduler, first time only"
+    with said_if_slow(f"{doing}; this takes up to half a minute"), work_bar(doing):
         compile_scheduler(slo_settings)
 
 
@@ -363,6 +367,7 @@ def _text(status: MountStatus) -> str:
     ]
     lines = [
         f"{status.backing} at {status.point}, process {status.pid}",
+        *_backing_lines(status),
         f"limits: {', '.join(shown) or 'none'}; {waiting_words(status.waiting)}",
     ]
     lines += [
@@ -378,6 +383,19 @@ def _text(status: MountStatus) -> str:
     if status.scheduling is not None:
         lines += scheduler_lines(status.scheduling)
     return "\n".join(lines)
+
+
+def _backing_lines(status: MountStatus) -> list[str]:
+    """Return a warning if another folder than the mounted one is at its path."""
+    from penstock.mount.points import why_replaced
+
+    why = why_replaced(status.backing, status.backing_id)
+    if not why:
+        return []
+    return [
+        f"warning: {status.backing} {why}; the mount serves the folder that was there "
+        "before (unmount, and mount again)"
+    ]
 
 
 def scheduler_lines(status: SchedulerStatus) -> list[str]:
@@ -421,6 +439,7 @@ def _operations_cell(application: ApplicationState) -> str:
 
 
 def _unmount(point: str, folder: Path, *, force: bool) -> int:
+    from penstock.mount.control import remove_dead_socket
     from penstock.mount.points import penstock_mount_at, unmount
 
     entry = penstock_mount_at(point)
@@ -435,6 +454,7 @@ def _unmount(point: str, folder: Path, *, force: bool) -> int:
                 remedy="end the programs that use it (see fuser -vm), or give --force",
             ) from None
         _force(entry, folder)
+    remove_dead_socket(folder, entry)
     return 0
 
 
