@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -15,7 +16,12 @@ from penstock.errors import InputError
 from penstock.native.files import mount_library_path
 from support.waiting import LIMIT_S
 
-__all__ = ["Mounted", "penstock", "why_no_mount_library", "why_no_mounts"]
+__all__ = ["BROKEN", "Mounted", "penstock", "why_no_mount_library", "why_no_mounts"]
+
+
+#: Errors of a call at a mount whose process has ended: no connection, it broke during
+#: the call, or it broke while the kernel copied the request (fuse_dev_do_read: EIO).
+BROKEN = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
 
 
 def why_no_mounts() -> str:

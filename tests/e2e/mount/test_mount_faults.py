@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from support.mounts import Mounted, penstock
+from support.mounts import BROKEN, Mounted, penstock
 from support.waiting import until
 
 Mounting = Callable[..., Mounted]
@@ -34,11 +34,6 @@ try:
 except OSError as error:
     print(count, error.errno, flush=True)
 """
-
-
-#: Errors of a call at a mount whose process has ended: no connection, it broke during
-#: the call, or it broke while the kernel copied the request (fuse_dev_do_read: EIO).
-BROKEN = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
 
 
 def start_writer(mounted: Mounted, name: str) -> subprocess.Popen[str]:
