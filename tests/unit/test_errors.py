@@ -89,6 +89,8 @@ def _example(kind: type[PenstockError]) -> PenstockError:
         return UnknownNameError("policy", "fcsf", ["fcfs"])
     if kind is MissingExtraError:
         return MissingExtraError("numpy", "sim")
+    if kind.__name__ == "SeveralJobsError":
+        return kind("a", ["7:a", "8:a"])  # type: ignore[call-arg, arg-type]
     if kind.__name__ == "NoRowsError":
         return kind()  # type: ignore[call-arg]
     return kind("wrong", remedy="correct it")

@@ -53,9 +53,8 @@ __all__ = [
     "settings_table",
 ]
 
-#: Strategies that only divide the storage targets: they never stage.
+#: Strategies that only divide the storage targets, and all that divide them.
 _PARTITIONS: Final = ("3a", "3b")
-#: Strategies that divide the storage targets.
 _DIVIDING: Final = (*_PARTITIONS, "combined", "auto")
 MODES: Final = ("control", "dry-run", "off")
 _LOG_FORMATS: Final = ("text", "json")
@@ -554,6 +553,10 @@ def check_together(settings: Settings) -> None:
             where="web_proxy",
             remedy="let either the web server or tokens say who reads: remove one",
         )
+    _check_targets(settings)
+
+
+def _check_targets(settings: Settings) -> None:
     if settings.placement and not settings.targets:
         raise InputError(
             "has no effect without `targets`",

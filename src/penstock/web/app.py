@@ -330,7 +330,7 @@ async def _job(dashboard: Dashboard, reader: Reader, request: Request) -> Respon
             "penstock": 1,
             # A past run is not the one that may run now under its name.
             "job": None if joined_s else _line(dashboard.watch, reader, name),
-            "explanation": explained.text,
+            "explanation": explained.words(dashboard.watch.job_words),
             **reported,
         }
     )

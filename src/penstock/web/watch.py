@@ -115,6 +115,11 @@ class Watch:
         self.silence = "the daemon was not asked yet"
         """Why the last poll had no answer; "" if it had one."""
 
+    def job_words(self, job_key: str) -> str:
+        """Return a job key, UID:NAME, as USER:NAME if the name of the user is known."""
+        user, _, job_name = job_key.partition(":")
+        return f"{self._names.known([int(user)]).get(user, user)}:{job_name}"
+
     # --- Polls ------------------------------------------------------------------------
 
     async def run(self) -> None:

@@ -206,7 +206,7 @@ def test_jobs_and_folders_of_two_users_are_placed(site: Site) -> None:
     assert (found / "0").lstat().st_uid == site.second.pw_uid
     assert (found / "0").resolve().name == site.second.pw_name
     text = site.daemon.ctl("explain", "plain")
-    assert f"plain of user {site.second.pw_uid} is known by its folder only" in text
+    assert f"{site.second.pw_name}:plain is known by its folder only" in text
     places = [link.resolve().parent.name for link in (placed, found / "0")]
     assert len(set(places)) == 2
     job.end()

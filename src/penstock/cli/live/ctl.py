@@ -19,7 +19,13 @@ from penstock.cli.live.options import (
     live_settings,
     say_waiting,
 )
-from penstock.cli.live.users import job_argument, user_words, with_users
+from penstock.cli.live.users import (
+    job_argument,
+    job_labels,
+    job_words,
+    user_words,
+    with_users,
+)
 from penstock.cli.options import add_json_option, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnavailableError, UnknownNameError
@@ -29,7 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SUMMARY",
+    "faults_in_words",
     "grant_words",
+    "in_words",
     "main",
     "mode_words",
     "rough_bandwidth",
@@ -131,8 +139,8 @@ def main(arguments: argparse.Namespace) -> int:
         document = reply.document()
         text = _table(reply)
     else:
-        document = {"penstock": 1, "answer": reply.text}
-        text = reply.text
+        text = reply.words(job_words)
+        document = {"penstock": 1, "answer": text}
     if after is not None:
         text += f": {_effect(after)}"
     if arguments.json:
@@ -165,7 +173,7 @@ def _ask(arguments: argparse.Namespace) -> tuple[Any, Any]:
             raise
         return ask_archive(settings, request), None
     with client:
-        reply = client.ask(request)
+        reply = client.ask(request, job_words)
         after = client.ask(GetStatus()) if arguments.action in _MODES else None
     return reply, after
 
@@ -290,7 +298,7 @@ def _table(status: Any) -> str:
     ]
     for storage in status.storages:
         lines += _belief_lines(storage)
-    lines += [f"fault: {fault}" for fault in status.faults]
+    lines += [f"fault: {fault}" for fault in faults_in_words(status)]
     lines += [throttled_line(each) for each in status.throttled]
     if not status.jobs:
         return "\n".join([*lines, "no jobs"])
@@ -324,10 +332,12 @@ def _notes(status: Any) -> list[str]:
 def _limit_notes(status: Any) -> list[str]:
     from penstock.units import format_bandwidth
 
+    keys = [f"{line.user}:{line.job_name}" for line in status.jobs]
+    label = job_labels(keys)
     return [
-        f"{line.job_name} is limited to {format_bandwidth(line.limit)}: what the limit "
+        f"{label(key)} is limited to {format_bandwidth(line.limit)}: what the limit "
         "takes does not lower its yield"
-        for line in status.jobs
+        for key, line in zip(keys, status.jobs, strict=True)
         if line.limit is not None
     ]
 
@@ -339,6 +349,19 @@ def _draw_notes(status: Any) -> list[str]:
     ):
         return ["drawn is a mean of the last 0.5 s or more, granted is the rate now"]
     return []
+
+
+def in_words(text: str, status: Any) -> str:
+    """Return a text of a status with the keys of its jobs as USER:NAME."""
+    from penstock.live.wire.messages import with_job_keys
+
+    keys = {f"{line.user}:{line.job_name}" for line in status.jobs}
+    return with_job_keys(text, [key for key in keys if key in text], job_words)
+
+
+def faults_in_words(status: Any) -> list[str]:
+    """Return the faults of a status, with jobs as USER:NAME."""
+    return [in_words(fault, status) for fault in status.faults]
 
 
 def _effect(status: Any) -> str:

@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.options import add_live_options, live_settings
-from penstock.cli.live.users import with_users
+from penstock.cli.live.users import job_labels, job_words, with_users
 from penstock.cli.options import add_json_option, positive, write_json
 from penstock.cli.tables import format_table
 from penstock.errors import InputError, UnavailableError
@@ -67,7 +67,7 @@ def ask_archive(settings: Settings, request: Any) -> Any:
 
     try:
         with Client(settings.client_socket, _PATIENCE_S) as client:
-            return client.ask(request)
+            return client.ask(request, job_words)
     except UnavailableError:
         # There is no daemon, or it was killed.
         return _read_archive(settings, request)
@@ -91,7 +91,7 @@ def _read_archive(settings: Settings, request: Any) -> Any:
     message = UserRequest(0, os.geteuid(), trusted=True, request=request)
     reply = ArchiveAnswers(folder).answer(message)
     if isinstance(reply, Refused):
-        raise InputError(reply.reason)
+        raise InputError(reply.words(job_words))
     return reply
 
 
@@ -117,9 +117,11 @@ def _table(jobs: list[PastJob], shared: float) -> str:
             )
         )
     table = with_users(rows, [job.user for job in jobs])
+    keys = [f"{job.user}:{job.job_name}" for job in jobs]
+    label = job_labels(keys)
     notes = [
-        f"{job.job_name} from {format_instant(job.joined_s)}: {sentence}\n"
-        for job in jobs
+        f"{label(key)} from {format_instant(job.joined_s)}: {sentence}\n"
+        for key, job in zip(keys, jobs, strict=True)
         for sentence in missing_words(job.missing)
     ]
     return format_table(table, left=len(table[0]) - 4) + "".join(notes)

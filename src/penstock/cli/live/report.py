@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from penstock.cli.files import OutputFile
 from penstock.cli.live.history import ask_archive
 from penstock.cli.live.options import add_live_options, live_settings
-from penstock.cli.live.users import job_argument
+from penstock.cli.live.users import job_argument, job_labels, job_words
 from penstock.cli.options import add_json_option, exclude, positive_rate, write_json
 from penstock.units import (
     counted,
@@ -24,7 +24,7 @@ from penstock.units import (
 )
 
 if TYPE_CHECKING:
-    from penstock.live.wire.messages import JobReport
+    from penstock.live.wire.messages import Delay, JobReport, PastJob
 
 __all__ = ["SUMMARY", "main", "setup_parser"]
 
@@ -54,6 +54,8 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     """Ask for the report; print it in words, and write the requested files."""
+    import msgspec
+
     from penstock.live.wire.messages import GetJobReport
 
     bandwidth = arguments.bandwidth
@@ -72,18 +74,53 @@ def main(arguments: argparse.Namespace) -> int:
     from penstock.files import replacing
 
     document = report_document(report, provenance(job=arguments.job), bandwidth)
+    shown = _labelled(report, job_argument(arguments.job))
+    words = document | {
+        "job": msgspec.to_builtins(shown.job),
+        "delays": msgspec.to_builtins(shown.delays),
+    }
     if arguments.html:
         from penstock.advice.job_report.page import report_page
 
-        page = report_page(document, report, bandwidth)
+        page = report_page(words, shown, bandwidth)
         with replacing(arguments.html) as stream:
             stream.write(page.encode())
     if arguments.json:
         write_json(document, arguments.json)
     if arguments.json != "-":
-        lines = [*report_sentences(document), "", *text_drawing(report)]
+        lines = [*report_sentences(words), "", *text_drawing(shown)]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 0
+
+
+def _labelled(report: JobReport, asked: str) -> JobReport:
+    """Return a report whose jobs have the names that are shown.
+
+    These are NAME, or USER:NAME if jobs of several users have this name. The job itself
+    is shown as it was asked for: `asked` is its name or its key.
+    """
+    from msgspec.structs import replace
+
+    def key_of(job: PastJob | Delay) -> str:
+        return f"{job.user}:{job.job_name}"
+
+    named = [delay for delay in report.delays if delay.user is not None]
+    jobs: list[PastJob | Delay] = [report.job, *named]
+    jobs += [other.job for other in report.others]
+    label = job_labels(map(key_of, jobs))
+    own = job_words(asked) if asked == key_of(report.job) else label(key_of(report.job))
+    return replace(
+        report,
+        job=replace(report.job, job_name=own),
+        delays=[
+            replace(each, job_name=label(key_of(each))) if each in named else each
+            for each in report.delays
+        ],
+        others=[
+            replace(other, job=replace(other.job, job_name=label(key_of(other.job))))
+            for other in report.others
+        ],
+    )
 
 
 def _line(report: JobReport) -> str:

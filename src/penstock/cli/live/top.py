@@ -17,7 +17,9 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from penstock.cli.live.ctl import (
+    faults_in_words,
     grant_words,
+    in_words,
     mode_words,
     rough_bandwidth,
     state_word,
@@ -198,7 +200,8 @@ def _frame(status: Any, width: int, rows: int | None = None) -> RenderableType:
     from rich.text import Text
 
     jobs = sorted(status.jobs, key=_busiest_first)
-    reasons = _reasons(jobs, _REASONS if rows is None else min(_REASONS, rows // 4))
+    most = _REASONS if rows is None else min(_REASONS, rows // 4)
+    reasons = _reasons(jobs, status, most)
     shown = len(jobs) if rows is None else rows - len(reasons)
     if len(jobs) <= shown:
         note = []
@@ -248,7 +251,8 @@ def _head(status: Any, width: int) -> list[RenderableType]:
             lines.append(fact)
     head = Text("\n".join(lines))
     head.stylize("bold", 0, len(mode))
-    faults = [Text(f"fault: {fault}", style="red") for fault in status.faults]
+    said = faults_in_words(status)
+    faults = [Text(f"fault: {fault}", style="red") for fault in said]
     return [head, *faults, *_throttled(status.throttled)]
 
 
@@ -348,14 +352,15 @@ def _cells(line: Any, word: str, bandwidth: float | None) -> dict[str, str]:
     return dict(zip(_COLUMNS, cells, strict=True))
 
 
-def _reasons(lines: list[Any], most: int) -> list[RenderableType]:
+def _reasons(lines: list[Any], status: Any, most: int) -> list[RenderableType]:
     """Return why waiting jobs wait, each in one line; `most` jobs at most."""
     from rich.text import Text
 
     waiting = [line for line in lines if line.active and line.grant == 0.0]
+    reasons = [line.why.partition(". ")[0] for line in waiting[:most]]
     return [
-        Text(line.why.partition(". ")[0], "dim", no_wrap=True, overflow="ellipsis")
-        for line in waiting[:most]
+        Text(in_words(why, status), "dim", no_wrap=True, overflow="ellipsis")
+        for why in reasons
     ]
 
 

@@ -7,12 +7,12 @@ the database of the machine where they run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from penstock.live.wire.identity import user_id, user_name
 
-__all__ = ["job_argument", "user_words", "with_users"]
+__all__ = ["job_argument", "job_labels", "job_words", "user_words", "with_users"]
 
 
 @cache
@@ -32,6 +32,23 @@ def with_users(
         return rows
     column = ["user", *map(user_words, users)]
     return [[row[0], cell, *row[1:]] for row, cell in zip(rows, column, strict=True)]
+
+
+def job_words(job_key: str) -> str:
+    """Return a job key, UID:NAME, as USER:NAME."""
+    user, _, job_name = job_key.partition(":")
+    return f"{user_words(int(user))}:{job_name}"
+
+
+def job_labels(job_keys: Iterable[str]) -> Callable[[str], str]:
+    """Return a function that names jobs by their keys, in texts about `job_keys`.
+
+    It returns NAME, or USER:NAME if jobs of several users have this name.
+    """
+    from penstock.live.control.names import JobNames
+
+    names = JobNames(job_keys)
+    return lambda job_key: names.shown(job_key, job_words)
 
 
 def job_argument(text: str) -> str:

@@ -27,6 +27,12 @@ from msgspec import structs
 from penstock.errors import InputError, PenstockError
 from penstock.live.archive.questions import ArchiveAnswer
 from penstock.live.archive.reader import MOST_RUNS, ArchivedRun, ArchiveReader
+from penstock.live.control.names import (
+    JobNames,
+    SeveralJobsError,
+    name_of,
+    refusal,
+)
 from penstock.live.control.past import CompletedOperation, JobRun, missing_words
 from penstock.live.wire.messages import (
     Delay,
@@ -38,7 +44,6 @@ from penstock.live.wire.messages import (
     PastJob,
     PastJobs,
     PolicySpan,
-    Refused,
     ReportedOperation,
     RunsUnderWay,
     RunWithOperations,
@@ -109,7 +114,7 @@ class ArchiveAnswers:
         try:
             return self._answer(message)
         except PenstockError as error:
-            return Refused(str(error))
+            return refusal(error)
 
     def _answer(
         self, message: UserRequest
@@ -124,7 +129,9 @@ class ArchiveAnswers:
             return self._runs_under_way()
         if isinstance(request, GetJobReport | ExplainJob):
             report = self._report(request.job_name, user, request.joined_s)
-            return report if isinstance(request, GetJobReport) else _in_words(report)
+            if isinstance(request, GetJobReport):
+                return report
+            return _in_words(report, request.job_name)
         raise InputError("this request is not about past jobs")
 
     def _runs(
@@ -264,10 +271,7 @@ class ArchiveAnswers:
             )
         keys = dict.fromkeys(run.job_key for run in runs)
         if len(keys) > 1:
-            raise InputError(
-                f"several jobs are called {name!r}",
-                remedy=f"name one by its user: {' or '.join(keys)}",
-            )
+            raise SeveralJobsError(name, keys)
         return runs[-1]
 
     def _remedy(self, name: str, user: int | None) -> str:
@@ -386,14 +390,18 @@ def _delays(
     for operation in own:
         moved: defaultdict[str, float] = defaultdict(float)
         for run, index in indexes:
-            name = run.name if user in (None, run.user) else ""
-            moved[name] += index.moved_in(operation.begin_s, operation.end_s)
+            key = run.job_key if user in (None, run.user) else ""
+            moved[key] += index.moved_in(operation.begin_s, operation.end_s)
         total = sum(moved.values())
-        for name, volume in moved.items():
-            moved_bytes[name] += volume
-            lost_s[name] += operation.lost_s * volume / total if total else 0.0
-    delays = [Delay(n, lost_s[n], moved_bytes[n]) for n in moved_bytes]
-    found = [delay for delay in delays if delay.moved_bytes > 0.0]
+        for key, volume in moved.items():
+            moved_bytes[key] += volume
+            lost_s[key] += operation.lost_s * volume / total if total else 0.0
+    users = {run.job_key: run.user for run in others}
+    found = [
+        Delay(name_of(key), lost_s[key], volume, users.get(key))
+        for key, volume in moved_bytes.items()
+        if volume > 0.0
+    ]
     return sorted(found, key=lambda delay: (-delay.lost_s, delay.job_name))
 
 
@@ -419,15 +427,22 @@ class _Index:
         return moved
 
 
-def _in_words(report: JobReport) -> TextAnswer:
-    """Return the answer of ``penstock ctl explain`` for a job that has ended."""
+def _in_words(report: JobReport, asked: str) -> TextAnswer:
+    """Return the answer of ``penstock ctl explain`` for a job that has ended.
+
+    `asked` is the name or the key that was given: the answer uses the same.
+    """
     job = report.job
+    own_key = f"{job.user}:{job.job_name}"
+    keys = [f"{each.user}:{each.job_name}" for each in report.delays if each.job_name]
+    names = JobNames([own_key, *keys])
+    name = own_key if asked == own_key else names.shown(own_key)
     age_s = (job.left_s if job.left_s is not None else inf) - job.joined_s
     ended = f"ended {format_instant(job.left_s)}" if job.left_s else "has not ended"
     shared = (each.capacity for each in reversed(report.operations) if each.capacity)
     moved = format_volume(job.moved_bytes, next(shared, 0.0))
     sentences = [
-        f"{job.job_name} {ended}. It moved {moved} in "
+        f"{name} {ended}. It moved {moved} in "
         f"{counted(report.operation_count, 'operation')} under "
         f"{', '.join(job.policy_names)}.",
         f"It lost {format_time(job.lost_s)}"
@@ -441,11 +456,18 @@ def _in_words(report: JobReport) -> TextAnswer:
             "limit took does not count as lost time."
         )
     named = [
-        f"{delay.job_name or 'jobs of other users'} ({format_time(delay.lost_s)})"
+        f"{_delay_name(delay, names)} ({format_time(delay.lost_s)})"
         for delay in report.delays[:3]
         if delay.lost_s > 0.0
     ]
     if named:
         sentences.append(f"It waited for {', '.join(named)}.")
-    sentences.append(f"See: penstock report {job.user}:{job.job_name}")
-    return TextAnswer(" ".join(sentences))
+    sentences.append(f"See: penstock report {name}")
+    text = " ".join(sentences)
+    return TextAnswer(text, [key for key in (own_key, *keys) if key in text])
+
+
+def _delay_name(delay: Delay, names: JobNames) -> str:
+    if not delay.job_name:
+        return "jobs of other users"
+    return names.shown(f"{delay.user}:{delay.job_name}")

@@ -5,7 +5,7 @@
 job does, and `operations` tells the controller. `storage` knows which jobs share a file
 system and learns what it can give. `rates` asks the policy of each storage, and lends
 unused bandwidth. `stager` asks the staging strategy, `placing` gives jobs their storage
-targets. `status` and `explanation` show the result to users.
+targets. `status`, `explanation` and `names` show the result to users.
 
 One record per role holds facts about a job:
 

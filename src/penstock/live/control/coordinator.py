@@ -22,6 +22,7 @@ from penstock.errors import InputError, PenstockError
 from penstock.live.control.activity.phases import PastOperation
 from penstock.live.control.activity.usage import Kind
 from penstock.live.control.histories import for_namesakes, namesake_past, past_of
+from penstock.live.control.names import refusal
 from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.output import CoordinatorOutput
 from penstock.live.control.rates.controller import Controller
@@ -67,7 +68,7 @@ from penstock.live.wire.messages import (
     UserRequest,
 )
 from penstock.staging import StagingOrder
-from penstock.units import format_bandwidth, format_volume
+from penstock.units import format_bandwidth
 
 if TYPE_CHECKING:
     from penstock.live.control.placing import JobPlacer  # needs NumPy
@@ -220,7 +221,8 @@ class Coordinator:
         self._learn(job, history)
         limit = self.kept_limit(job.key)
         if limit < inf:
-            text = self._set_limit(job, limit, now)
+            self._set_limit(job, limit, now)
+            text = self._view(None, now).limit_answer(job).text
             self._output.changes.append(f"as before the restart: {text}")
         if self._stager is not None and message.targets:
             self._stager.restore(job.key, message.targets)
@@ -428,7 +430,7 @@ class Coordinator:
         try:
             return self._answer(message, now)
         except PenstockError as error:
-            return Refused(str(error))
+            return refusal(error)
 
     def _answer(self, message: UserRequest, now: float) -> TextAnswer | StatusDocument:
         request = message.request
@@ -437,17 +439,14 @@ class Coordinator:
             return self.status(now, reader, explains=request.explains)
         if isinstance(request, ExplainJob):
             job = find_job(self._jobs.values(), request.job_name, message)
-            return TextAnswer(self._view(reader, now).explanation(job))
+            view = self._view(reader, now)
+            return view.names.answer(view.explanation(job))
         if isinstance(request, ListPastJobs | ListUnderWay | GetJobReport):
             raise InputError("only the archive knows past jobs")
         if isinstance(request, HintVolume):
             job = find_job(self._jobs.values(), request.job_name, message)
             job.predictor.next_hint_bytes = request.volume_bytes
-            volume = format_volume(request.volume_bytes)
-            text = f"the next operation of {job.name} moves {volume}"
-            if job.controlled.is_active:
-                text += "; the one under way stays as it is"
-            return TextAnswer(text)
+            return self._view(reader, now).hint_answer(job, request.volume_bytes)
         if not message.trusted:
             raise InputError(
                 "only root and the user who runs the controller may change it",
@@ -455,13 +454,14 @@ class Coordinator:
             )
         if isinstance(request, SetLimit):
             job = find_job(self._jobs.values(), request.job_name, message)
-            text = self._set_limit(job, request.limit, now)
+            self._set_limit(job, request.limit, now)
+            answer = self._view(reader, now).limit_answer(job)
         else:
-            text = self._change(request, now)
+            answer = TextAnswer(self._change(request, now))
             for job in self._jobs.values():
                 job.policies.add(now, self._policy_label)
-        self._output.changes.append(f"user {message.user}: {text}")
-        return TextAnswer(text)
+        self._output.changes.append(f"user {message.user}: {answer.text}")
+        return answer
 
     def has_key(self, job_key: str) -> bool:
         """Return True if this job is here."""
@@ -503,15 +503,12 @@ class Coordinator:
             return "the bandwidth is learnt"
         return f"{format_bandwidth(bandwidth)} are shared"
 
-    def _set_limit(self, job: JobRecord, limit: float, now: float) -> str:
+    def _set_limit(self, job: JobRecord, limit: float, now: float) -> None:
         self._begin_spans([job.key], now)
         job.storage.controller.set_limit(job.key, limit, now)
         job.lowest_limit = min(job.lowest_limit, limit)
         job.storage.is_touched = True
         self._stale.add(job.key)
-        if limit == inf:
-            return f"{job.name} has no limit"
-        return f"{job.name} gets {format_bandwidth(limit)} at most"
 
     def _set_mode(self, request: SetMode, now: float) -> str:
         """Send the new mode to all agents; without control, operations end now."""

@@ -76,7 +76,7 @@ def explain(
     if isfinite(job.limit):
         sentences.append(
             f"An operator has limited it to {format_bandwidth(job.limit, like)} "
-            f"(remove the limit with: penstock ctl limit {job.key} none). What the "
+            f"(remove the limit with: penstock ctl limit {name} none). What the "
             "limit takes does not count as lost time."
         )
     sentences.append(_loss(job, now, circumstances))

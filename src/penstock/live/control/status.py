@@ -11,9 +11,10 @@ from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.control.explanation import Circumstances, explain
+from penstock.live.control.names import JobNames, SeveralJobsError
 from penstock.live.control.rates.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, JobRecord
-from penstock.live.wire.messages import JobStatus, UserRequest
+from penstock.live.wire.messages import JobStatus, TextAnswer, UserRequest
 from penstock.staging.limits import interferes_with_itself, pause_fraction
 from penstock.units import format_bandwidth, format_time, format_volume
 
@@ -48,10 +49,7 @@ def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobR
             remedy=f"{hint}penstock ctl status lists all jobs",
         )
     if len(candidates) > 1:
-        raise InputError(
-            f"several jobs are called {name!r}",
-            remedy=f"name one by its user: {' or '.join(candidates)}",
-        )
+        raise SeveralJobsError(name, candidates)
     return next(iter(candidates.values()))
 
 
@@ -86,6 +84,12 @@ class StatusView:
     """Job key -> why its folder is not on its storage targets."""
     strategy_reason: str = ""
     """Why the strategy has made its plan; "": it does not say."""
+    names: JobNames = field(init=False)
+    """How the jobs that the reader may see are named."""
+
+    def __post_init__(self) -> None:
+        visible = (key for key, each in self.jobs.items() if self._may_see(each))
+        object.__setattr__(self, "names", JobNames(visible))
 
     def lines(self) -> list[JobStatus]:
         """Return the jobs that the reader may see."""
@@ -101,19 +105,35 @@ class StatusView:
         """Return why a job has the grant that it has, in sentences."""
         return self._explained(record, by_rate(record.storage.controller.jobs()))
 
+    def hint_answer(self, record: JobRecord, volume_bytes: float) -> TextAnswer:
+        """Return what was announced for the next operation of a job."""
+        volume = format_volume(volume_bytes)
+        text = f"the next operation of {self.names.shown(record.key)} moves {volume}"
+        if record.controlled.is_active:
+            text += "; the one under way stays as it is"
+        return self.names.answer(text)
+
+    def limit_answer(self, record: JobRecord) -> TextAnswer:
+        """Return which limit a job has now."""
+        name, limit = self.names.shown(record.key), record.controlled.limit
+        if not isfinite(limit):
+            return self.names.answer(f"{name} has no limit")
+        return self.names.answer(f"{name} gets {format_bandwidth(limit)} at most")
+
     def _may_see(self, record: JobRecord) -> bool:
         return self.user is None or record.user == self.user
 
     def _visible_name(self, job_key: str) -> str | None:
-        record = self.jobs[job_key]
-        return record.name if self._may_see(record) else None
+        visible = self._may_see(self.jobs[job_key])
+        return self.names.shown(job_key) if visible else None
 
     def _lost_s(self, job_key: str) -> float:
         return self.jobs[job_key].lost_s(self.now)
 
     def _explained(self, record: JobRecord, active: list[ControlledJob]) -> str:
         if self.mode == "off":
-            return f"Control is switched off: {record.name} draws what it can."
+            name = self.names.shown(record.key)
+            return f"Control is switched off: {name} draws what it can."
         controller = record.storage.controller
         text = explain(
             record.controlled,
@@ -150,7 +170,8 @@ class StatusView:
         """Return the jobs whose folders could not be put on their targets, and why."""
         records = [each for each in self.jobs.values() if self._may_see(each)]
         return [
-            f"the folder of job {each.name} is not on its storage targets: {reason}"
+            f"the folder of job {self.names.shown(each.key)} is not on its storage "
+            f"targets: {reason}"
             for each in records
             if (reason := self.unmoved.get(each.key))
         ]

@@ -218,8 +218,8 @@ class ControlLoop:
 
     def receive(self, agent: str, message: FromAgent) -> None:
         """Put a message of an agent into the loop."""
-        if isinstance(message, UserRequest) and (text := self._about_folder(message)):
-            self._send(agent, UserReply(message.number, TextAnswer(text)))
+        if isinstance(message, UserRequest) and (found := self._about_folder(message)):
+            self._send(agent, UserReply(message.number, found))
         elif isinstance(message, UserRequest) and self._is_about_past(message):
             self._answer_from_archive(agent, message)
         # Do not import or compile policies on behalf of untrusted users.
@@ -242,7 +242,7 @@ class ControlLoop:
         self._inbox.append((agent, message))
         self._work.set()
 
-    def _about_folder(self, message: UserRequest) -> str | None:
+    def _about_folder(self, message: UserRequest) -> TextAnswer | None:
         """Return the answer to a request about a job known by its folder, or None."""
         request = message.request
         if self.folders is None or not isinstance(request, ExplainJob):

@@ -19,11 +19,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from penstock.live.control.names import name_of
 from penstock.live.staging.folder_watch import (
     FolderChanges,
     FolderWatch,
     UserFolderWatch,
 )
+from penstock.live.wire.messages import TextAnswer
 
 if TYPE_CHECKING:
     from penstock.live.control.placing import JobPlacer
@@ -95,19 +97,20 @@ class JobFolders:
                 self._placer.leave(job_key)
                 self._partitioner.forget(job_key)
 
-    def explanation(self, name: str, user: int | None = None) -> str | None:
+    def explanation(self, name: str, user: int | None = None) -> TextAnswer | None:
         """Return which targets a job has and why; None: there is no such folder.
 
         `name` is that of the job, or its key. Only jobs of `user` count; None: those of
         all users, with a line for each.
         """
-        lines = [
-            self._explained(job_key)
+        keys = [
+            job_key
             for job_key in self._reasons
-            if name in (job_key, job_key.partition(":")[2])
+            if name in (job_key, name_of(job_key))
             and (user is None or job_key.startswith(f"{user}:"))
         ]
-        return "\n".join(lines) or None
+        lines = map(self._explained, keys)
+        return TextAnswer("\n".join(lines), keys) if keys else None
 
     def _explained(self, job_key: str) -> str:
         failure = self._partitioner.failures.get(job_key)
@@ -116,9 +119,8 @@ class JobFolders:
 
     def _arrive(self, job_key: str) -> None:
         targets, reason = self._placer.join_folder(job_key, self._recall(job_key))
-        owner, _, name = job_key.partition(":")
-        is_own = owner == str(os.geteuid())
-        shown = name if is_own else f"{name} of user {owner}"
+        is_own = job_key.startswith(f"{os.geteuid()}:")
+        shown = name_of(job_key) if is_own else job_key
         self._reasons[job_key] = f"{shown} is known by its folder only. {reason}"
         # A user can make many folders: the log of the daemon must not grow by them.
         log = _LOG.info if is_own else _LOG.debug

@@ -231,8 +231,10 @@ class Client:
                 return
             time.sleep(RETRY_S)
 
-    def ask(self, message: FromProgram) -> Any:
+    def ask(self, message: FromProgram, shown: Callable[[str], str] = str) -> Any:
         """Return the reply to a message.
+
+        `shown` returns how a job key in the reason of a refusal is shown.
 
         Raises
         ------
@@ -255,7 +257,7 @@ class Client:
             ) from None
         if isinstance(reply, Refused):
             kind = UnavailableError if reply.retry else InputError
-            raise kind(reply.reason)
+            raise kind(reply.words(shown))
         return reply
 
     def _receive(self, size_bytes: int) -> bytes:

@@ -76,7 +76,7 @@ export class JobDialog {
 function jobParts(answer, { shared, mode, users }) {
   const parts = [paragraph(answer.explanation)];
   if (answer.job) parts.push(facts(nowOf(answer.job, { shared, mode, users })));
-  if (answer.report) parts.push(...reportParts(answer.report, shared));
+  if (answer.report) parts.push(...reportParts(answer.report, shared, users));
   else parts.push(paragraph(answer.report_note, "muted"));
   return parts;
 }
@@ -103,7 +103,15 @@ function nowOf(line, { shared, mode, users }) {
   return pairs;
 }
 
-function reportParts(report, shared) {
+// The name of a job that held up another; with its user if jobs of several users have it.
+function delayName(delay, report, users) {
+  if (!delay.job) return "jobs of other users";
+  const isShared = [report.job, ...report.delays].some(
+    (each) => each.job === delay.job && each.user !== delay.user);
+  return isShared ? `${users?.[delay.user] ?? delay.user}:${delay.job}` : delay.job;
+}
+
+function reportParts(report, shared, users) {
   const heading = document.createElement("h3");
   heading.textContent = "What it did";
   const parts = [heading, drawing(report.operations, shared)];
@@ -112,7 +120,7 @@ function reportParts(report, shared) {
     parts.push(table([
       ["waited for", "lost", "moved meanwhile"],
       ...report.delays.map((delay) => [
-        delay.job || "jobs of other users", duration(delay.lost),
+        delayName(delay, report, users), duration(delay.lost),
         volume(delay.moved, shared),
       ]),
     ], "Who held it up"));

@@ -167,6 +167,16 @@ def test_a_past_job_is_explained_without_a_daemon(
     assert "no penstock answers" in capsys.readouterr().err
 
 
+def test_notes_and_faults_name_users_where_jobs_have_one_name() -> None:
+    both = status(line(user=1001, limit=5e6), line(user=1002), line("b", limit=5e6))
+    both = msgspec.structs.replace(both, faults=["the folder of job 1001:a is gone"])
+    text = ctl._table(both)
+    assert "\nann:a is limited to 5 MB/s" in text
+    assert "\nb is limited to 5 MB/s" in text
+    assert "fault: the folder of job ann:a is gone\n" in text
+    assert ctl.in_words("1002:a waits since 10:02", both) == "1002:a waits since 10:02"
+
+
 def test_a_limit_is_noted_below_the_table() -> None:
     assert ctl._table(status(line(), line("b", limit=5e6))).endswith(
         "b is limited to 5 MB/s: what the limit takes does not lower its yield"

@@ -62,3 +62,29 @@ def test_mistakes_get_one_message(
     captured = capsys.readouterr().err
     assert message in captured
     assert len(captured.splitlines()) == 1
+
+
+def test_jobs_of_several_users_with_one_name_are_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record(
+        tmp_path / "archive",
+        (run("1001:a", lost_s=6.0), [operation(0.0, 10.0, lost_s=6.0)]),
+        (run("1002:a"), [operation(0.0, 10.0, moved_bytes=2e9)]),
+        (run("1002:b"), [operation(0.0, 10.0)]),
+    )
+    folder, result = ["--folder", str(tmp_path)], tmp_path / "a.json"
+    assert main(["report", "ann:a", "--json", str(result), *folder]) == 0
+    text = capsys.readouterr().out
+    assert text.startswith("ann:a ran from ")
+    assert "It waited for 1002:a (4 s), b (2 s)." in text
+    drawn = [line.split()[0] for line in text.splitlines() if line.endswith("|")]
+    assert drawn == ["ann:a", "1002:a", "b"]
+    document = json.loads(result.read_text())
+    assert (document["job"]["job"], document["job"]["user"]) == ("a", 1001)
+    delays = [(each["user"], each["job"]) for each in document["delays"]]
+    assert delays == [(1002, "a"), (1002, "b")]
+    assert main(["report", "a", *folder]) == 2
+    assert "name one by its user: ann:a or 1002:a" in capsys.readouterr().err
+    assert main(["ctl", "explain", "ann:a", *folder]) == 0
+    assert "See: penstock report ann:a" in capsys.readouterr().out

@@ -137,6 +137,27 @@ def test_a_name_that_jobs_of_several_users_have_is_refused(folder: Path) -> None
     assert _ask(folder, GetJobReport("a")).job.user == 7
 
 
+def test_jobs_of_several_users_with_one_name_are_told_apart(tmp_path: Path) -> None:
+    """Job 7:a loses 6 s: two thirds to 8:a, which moves twice as much as b."""
+    record(
+        tmp_path,
+        (run("7:a"), [operation(0.0, 10.0, lost_s=6.0)]),
+        (run("8:a"), [operation(0.0, 10.0, moved_bytes=2e9)]),
+        (run("8:b"), [operation(0.0, 10.0)]),
+    )
+    report = _ask(tmp_path, GetJobReport("7:a"), user=0, trusted=True)
+    assert [(d.user, d.job_name) for d in report.delays] == [(8, "a"), (8, "b")]
+    words = _ask(tmp_path, ExplainJob("7:a"), user=0, trusted=True)
+    assert words.text.startswith("7:a ended ")
+    assert "It waited for 8:a (4 s), b (2 s). See: penstock report 7:a" in words.text
+    assert sorted(words.job_keys) == ["7:a", "8:a"]
+    # A user sees only own jobs, and needs no numbers.
+    words = _ask(tmp_path, ExplainJob("a"))
+    assert words.text.endswith("See: penstock report a")
+    refused = _ask(tmp_path, GetJobReport("a"), user=0, trusted=True)
+    assert sorted(refused.job_keys) == ["7:a", "8:a"]
+
+
 def test_the_nearest_name_is_suggested(folder: Path) -> None:
     record(folder, (run("7:dd-17960-1794841531"), []), (run("8:dd-1"), []))
     refused = _ask(folder, GetJobReport("dd"))

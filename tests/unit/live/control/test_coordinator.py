@@ -638,9 +638,29 @@ def test_a_job_named_like_the_key_of_another_job_does_not_hide_it(site: Site) ->
     site.join("n", "7:0:a", 7)
     assert site.ask(SetLimit("0:a", 5.0)) == TextAnswer("a gets 5 B/s at most")
     assert site.coordinator.controller.job("0:a").limit == 5.0
-    assert site.ask(ExplainJob("0:a"), user=7, trusted=False).text.startswith(
-        "0:a does"
-    )
+    answer = site.ask(ExplainJob("0:a"), user=7, trusted=False)
+    assert answer.text.startswith("7:0:a does")
+    assert answer.job_keys == ["7:0:a"]
+
+
+def test_jobs_of_several_users_with_one_name_are_shown_by_their_keys(
+    site: Site,
+) -> None:
+    site.join("n", "7:a", 7)
+    limited = site.ask(SetLimit("7:a", 5.0))
+    assert limited == TextAnswer("7:a gets 5 B/s at most", ["7:a"])
+    hinted = site.ask(HintVolume("0:a", 5.0))
+    assert hinted == TextAnswer("the next operation of 0:a moves 5 B", ["0:a"])
+    explained = site.ask(ExplainJob("7:a"))
+    assert "penstock ctl limit 7:a none" in explained.text
+    assert explained.job_keys == ["7:a"]
+    # Its user sees only one of them.
+    own = site.ask(ExplainJob("a"), user=7, trusted=False)
+    assert "penstock ctl limit a none" in own.text
+    assert own.job_keys == []
+    refused = site.ask(SetLimit("a", 5.0))
+    assert sorted(refused.job_keys) == ["0:a", "7:a"]
+    assert "ann:a" in refused.words(lambda key: key.replace("7:", "ann:"))
 
 
 def test_a_predictor_is_believed_unless_volumes_repeat(site: Site) -> None:

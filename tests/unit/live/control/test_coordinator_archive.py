@@ -215,6 +215,7 @@ def test_a_limit_of_before_a_restart_holds_again() -> None:
     assert site.coordinator.limits() == {"0:a": 20.0}
     (line,) = site.coordinator.status(site.now).jobs
     assert line.limit == 20.0
+    assert "as before the restart: a gets 20 B/s at most" in site.changes
     site.part("n", "0:a")
     assert site.coordinator.limits() == {}
 

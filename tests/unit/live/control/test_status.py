@@ -86,6 +86,21 @@ def test_a_job_that_is_not_found(
         find_job(records, name, request(user, trusted=trusted))
 
 
+def test_names_that_several_users_use_become_keys() -> None:
+    controller = controller_with("fair-share", *KEYS)
+    for key in ("7:both", "8:both", "7:mine"):
+        controller.post(key, 1.0, 1e6)
+    decide(controller, 1.0)
+    seen = view(controller)
+    both = seen.explanation(seen.jobs["7:both"])
+    assert both.startswith("7:both may draw ")
+    assert "8:both with " in both
+    assert " mine with " in both
+    assert seen.names.answer(both).job_keys == ["7:both", "8:both"]
+    own = view(controller, 7)
+    assert own.explanation(own.jobs["7:both"]).startswith("both may draw ")
+
+
 # --- Lines and explanations -----------------------------------------------------------
 
 

@@ -46,11 +46,17 @@ class Site:
         )
 
 
+def _explained(site: Site, name: str, user: int | None = None) -> str:
+    """Return what is said about the job of a folder; "" if nothing is."""
+    answer = site.folders.explanation(name, user)
+    return answer.text if answer else ""
+
+
 def test_a_folder_gets_targets_and_frees_them(tmp_path: Path) -> None:
     site = Site(tmp_path)
     site.folders.apply(FolderChanges([KEY], []))
     until((site.jobs / "a" / "0").is_symlink)
-    text = site.folders.explanation("a") or ""
+    text = _explained(site, "a")
     assert text.startswith("a is known by its folder only. Its files go to the storage")
     assert "best-bandwidth gives it 2 of 3 targets" in text
     assert site.folders.explanation("b") is None
@@ -86,7 +92,7 @@ def test_a_target_that_is_gone_is_named(tmp_path: Path) -> None:
     site = Site(tmp_path)
     (tmp_path / "targets" / "x").rmdir()
     site.folders.apply(FolderChanges([KEY], []))
-    until(lambda: "unknown target 'x'" in (site.folders.explanation("a") or ""))
+    until(lambda: "unknown target 'x'" in _explained(site, "a"))
     site.partitioner.close()
 
 
@@ -127,11 +133,13 @@ def test_users_see_the_targets_of_their_own_folders(tmp_path: Path) -> None:
     site = Site(tmp_path)
     user = os.geteuid()
     site.folders.apply(FolderChanges([KEY, f"{user + 1}:a"], []))
-    both = (site.folders.explanation("a") or "").splitlines()
+    both = _explained(site, "a").splitlines()
     assert len(both) == 2
-    assert site.folders.explanation(KEY, user) == both[0]
-    others = site.folders.explanation("a", user + 1) or ""
-    assert others.startswith(f"a of user {user + 1} is known by its folder only")
+    assert _explained(site, KEY, user) == both[0]
+    others = site.folders.explanation("a", user + 1)
+    assert others is not None
+    assert others.text.startswith(f"{user + 1}:a is known by its folder only")
+    assert others.words(lambda key: f"<{key}>").startswith(f"<{user + 1}:a> is known")
     assert site.folders.explanation("a", user + 2) is None
     assert site.folders.explanation(KEY, user + 1) is None
     site.partitioner.close()

@@ -44,6 +44,7 @@ from penstock.live.wire.messages.answers import (
     StorageStatus,
     TextAnswer,
     ThrottledUser,
+    with_job_keys,
 )
 from penstock.live.wire.messages.control import (
     AgentConfig,
@@ -165,4 +166,5 @@ __all__ = [
     "UserRequest",
     "encode",
     "too_long_error",
+    "with_job_keys",
 ]

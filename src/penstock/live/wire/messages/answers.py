@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -28,6 +30,7 @@ __all__ = [
     "StorageStatus",
     "TextAnswer",
     "ThrottledUser",
+    "with_job_keys",
 ]
 
 
@@ -47,12 +50,35 @@ class Refused(Message):
     """One line."""
     retry: bool = False
     """True if the same request may succeed later."""
+    job_keys: list[str] = msgspec.field(default_factory=list)
+    """Job keys in `reason`."""
+
+    def words(self, shown: Callable[[str], str]) -> str:
+        """Return the reason with job keys as `shown` returns them."""
+        return with_job_keys(self.reason, self.job_keys, shown)
 
 
 class TextAnswer(Message):
     """Answer a request in words."""
 
     text: str
+    job_keys: list[str] = msgspec.field(default_factory=list)
+    """Job keys in `text`."""
+
+    def words(self, shown: Callable[[str], str]) -> str:
+        """Return the text with job keys as `shown` returns them."""
+        return with_job_keys(self.text, self.job_keys, shown)
+
+
+def with_job_keys(
+    text: str, job_keys: Sequence[str], shown: Callable[[str], str]
+) -> str:
+    """Return a text with these job keys in it as `shown` returns them."""
+    if not job_keys:
+        return text
+    # Of two keys of which one begins with the other, the longer one counts.
+    keys = "|".join(map(re.escape, sorted(job_keys, key=len, reverse=True)))
+    return re.sub(rf"(?<!\w)(?:{keys})(?!\w)", lambda key: shown(key[0]), text)
 
 
 class JobStatus(msgspec.Struct, frozen=True):
@@ -285,6 +311,8 @@ class Delay(msgspec.Struct, frozen=True):
     """Its part of the lost time: in proportion to what it moved meanwhile."""
     moved_bytes: float = msgspec.field(name="moved")
     """What it moved during the operations of the job."""
+    user: int | None = None
+    """User id; None: jobs of other users."""
 
 
 class RunWithOperations(msgspec.Struct, frozen=True):
