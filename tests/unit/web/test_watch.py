@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from penstock.live.wire.messages import (
     encode,
 )
 from penstock.web.identity.readers import OPERATOR, Reader
+from penstock.web.identity.user_names import UserNames
 from penstock.web.watch import Watch, event_text
 from support.statuses import coordinator_of, job_line, status_of
 
@@ -282,3 +283,18 @@ def test_a_watch_that_is_closed_ends_the_events() -> None:
         assert [text async for text in events if b"event:" in text] == []
 
     with_watch(act)
+
+
+def test_a_job_is_named_with_its_user_as_far_as_the_name_is_known() -> None:
+    class Names(UserNames):
+        """One name is known, and nobody is asked for others."""
+
+        def known(self, users: Iterable[int]) -> dict[str, str]:
+            return {str(user): "ann" for user in users if user == 7}
+
+    async def act() -> None:
+        watch = Watch(FakeSource(), names=Names())
+        assert watch.job_words("7:a:b") == "ann:a:b"
+        assert watch.job_words("8:a") == "8:a"
+
+    asyncio.run(act())
