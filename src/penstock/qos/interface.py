@@ -279,6 +279,8 @@ class ApplicationUse(NamedTuple):
     slack: float = inf
     """Slack factor E_i of its last window (`penstock.qos.parts.feedback`): its time at
     the storage may grow by this factor. inf: not measured."""
+    present_s: float = 0.0
+    """Time that its requests were at the mount, added over requests."""
 
 
 class Credit(NamedTuple):
@@ -287,8 +289,8 @@ class Credit(NamedTuple):
     rates: Mapping[str, float] = {}
     """Application -> most that it may draw here (bytes/s); not named: no limit."""
     parts: Mapping[str, float] = {}
-    """Application -> part of its service on this storage that is at this mount; not
-    named: 1."""
+    """Application -> part of its rate on this storage that this mount has; not named:
+    1."""
     slack: float = inf
     """Least slack factor of all applications at other mounts of this storage."""
 

@@ -286,9 +286,10 @@ class KernelScheduler(QosScheduler):
         for name, i in self._indexes.items():
             if table.changed_s[i] == -inf:
                 continue
-            busy_s = table.busy_s[i]
+            busy_s, present_s = table.busy_s[i], table.present_s[i]
             if table.present[i]:
                 busy_s += now - table.changed_s[i]
+                present_s += table.present[i] * (now - table.changed_s[i])
             # An application that its cap holds up cannot use more credit.
             is_capped = table.cap_rate[i] <= table.granted_rate[i]
             uses[name] = ApplicationUse(
@@ -297,6 +298,7 @@ class KernelScheduler(QosScheduler):
                 busy_s,
                 0 if is_capped else table.blocked[i],
                 self._slack(i, now),
+                float(present_s),
             )
         return uses
 

@@ -169,7 +169,7 @@ class SchedulerState(NamedTuple):
     """Set of applications that have requests without credit."""
     blocked_place: Ints
     mount_part: Floats
-    """Part of its service on this storage that is at this mount."""
+    """Part of its rate on this storage that this mount has."""
     passed_bytes: Ints
     """Cost of its requests that have passed, minus refunds."""
     done_bytes: Ints
@@ -178,6 +178,8 @@ class SchedulerState(NamedTuple):
     """Requests that have arrived and are not complete."""
     busy_s: Floats
     """Time with at least one request, up to `changed_s`."""
+    present_s: Floats
+    """Time that its requests were here, added over requests, up to `changed_s`."""
     changed_s: Floats
     """When its last request arrived or completed."""
 

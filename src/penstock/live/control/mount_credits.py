@@ -80,7 +80,7 @@ class MountCredits:
             storage.promises = _agreed_promises(storage)
         uses = {
             name: ApplicationUse(
-                u.sent_bytes, u.done_bytes, u.busy_s, u.blocked, u.slack
+                u.sent_bytes, u.done_bytes, u.busy_s, u.blocked, u.slack, u.present_s
             )
             for name, u in report.uses.items()
             if name in storage.promises

@@ -25,8 +25,9 @@ Rule, once per period of dt seconds:
        r_i = f_i HEADROOM - GAIN a_i   (CATCH_UP instead of GAIN if a_i < 0),
 
    but at least `FLOOR` f_i. An application with a reserve has no limit. The rate of an
-   application is divided among its mounts by what it uses at each. While credit blocks
-   everybody, the storage has room, and the headroom grows by `GROWTH` per period.
+   application is divided among its mounts by the number of its requests at each. While
+   credit blocks everybody, the storage has room, and the headroom grows by `GROWTH` per
+   period.
 
 Why shares are kept: a_i is the integral of the error. While the storage is saturated,
 what is served adds up to C, and only r_i = f_i keeps a_i constant, at
@@ -40,6 +41,9 @@ the others. If service elsewhere counted at once, nothing would prefer one way, 
 storage that hears of it last would draw it all. Because it counts late, a storage that
 serves an application more than others do sees the larger lead, and slows it down. An
 application that uses one storage only gets its share with a delay of `ELSEWHERE_S`.
+
+Why by requests: with rates in proportion to them, requests take equally long at all
+mounts (Little's law). By what is used, a mount that is ahead would stay ahead.
 
 This evens out changes, but not what storages have counted differently before: they
 learn of an application at different times, and a lead is cut off at its bound or starts
@@ -57,6 +61,9 @@ between, or are too few. Others must not wait for it. Its reserve is unlimited, 
 - if for `TRIAL_S` it has used less than 0.9 of its fair rate, although the storage had
   room and its credit did not block it, the reserve is 1.1 times what it used, for a
   pause of `PAUSE_S`, which doubles up to `MAX_PAUSE_S` while trials fail.
+
+When a reserve ends, the application begins with a lag that lets it draw what it has
+used.
 
 A mount that has sent no report for one lease is forgotten; an application that no mount
 reports any more, `MAX_PAUSE_S` after its last request.
@@ -133,8 +140,9 @@ class _LocalUse:
     reported: ApplicationUse = _NOTHING
     counted: ApplicationUse = _NOTHING
     """The part of `reported` that decisions have counted."""
-    smoothed_bytes: float = 0.0
-    """What it was served; older service counts less."""
+    smoothed_present_s: float = 0.0
+    """Time that its requests were there, added over requests; older time counts
+    less."""
 
 
 @dataclass(slots=True)
@@ -180,7 +188,7 @@ class _Account:
         use, before = point.reported, point.counted
         point.counted = use
         done_bytes = use.done_bytes - before.done_bytes
-        point.smoothed_bytes += done_bytes
+        point.smoothed_present_s += use.present_s - before.present_s
         self.smoothed_bytes += done_bytes
         self.new_bytes += use.sent_bytes - before.sent_bytes
         busy_share = (use.busy_s - before.busy_s) / reported_s
@@ -343,7 +351,7 @@ class CreditAllocator:
             for name, point in mount.points.items():
                 account = self._accounts.setdefault(name, _Account())
                 account.blocked |= point.reported.blocked > 0
-                point.smoothed_bytes *= fade
+                point.smoothed_present_s *= fade
                 if reported_s:
                     account.count(point, reported_s)
                 elif account.active_s >= before_s:
@@ -435,7 +443,7 @@ class CreditAllocator:
             account.reserve, account.trial_s = 1.25 * rate, 0.0
             return
         if account.blocked or now >= account.pause_until_s:
-            account.reserve = inf
+            self._end_reserve(account, fair, rate)
         has_room = self._throughput < _FULL_SHARE * self.capacity
         if rate >= _USED_SHARE * fair:
             account.pause_s = PAUSE_S
@@ -451,6 +459,17 @@ class CreditAllocator:
                 each.lead_bytes = 0.0
             account.pause_until_s = now + account.pause_s
             account.pause_s = min(2 * account.pause_s, MAX_PAUSE_S)
+
+    def _end_reserve(self, account: _Account, fair: float, rate: float) -> None:
+        """Limit an application again, but not below what it has used.
+
+        Its lag is such that r_i is this rate. One that uses a single storage needs a
+        lag there, because its fair rate is a part of its share of all storages.
+        """
+        if account.reserve < inf:
+            lag_bytes = max(rate - HEADROOM * fair, 0.0) / CATCH_UP
+            account.lead_bytes = min(account.lead_bytes, -lag_bytes)
+        account.reserve = inf
 
     def _update_headroom(self, weights: Mapping[str, float]) -> None:
         """Let the rates grow while credit blocks everybody: the storage has room."""
@@ -498,14 +517,14 @@ class CreditAllocator:
         counts: Counter[str] = Counter()
         for mount in self._mounts.values():
             for name, point in mount.points.items():
-                totals[name] = totals.get(name, 0.0) + point.smoothed_bytes
+                totals[name] = totals.get(name, 0.0) + point.smoothed_present_s
                 counts[name] += 1
 
         def part(name: str, point: _LocalUse) -> float:
             if totals[name] <= 0.0:
                 return 1.0
-            # Every mount has a little more than it uses, so that it can use more.
-            return 0.8 * point.smoothed_bytes / totals[name] + 0.2 / counts[name]
+            # Every mount has some, for requests that begin to come.
+            return 0.8 * point.smoothed_present_s / totals[name] + 0.2 / counts[name]
 
         return {
             mount: {name: part(name, point) for name, point in known.points.items()}

@@ -61,7 +61,7 @@ def passes(state: SchedulerState, slot: int, now: float) -> bool:
     """Let a new request into the queue, or block it until there is credit."""
     i = state.application[slot]
     if state.present[i] > 0 or now - state.changed_s[i] < THINK_S:
-        state.busy_s[i] += now - state.changed_s[i]
+        _count_time(state, i, now)
     state.changed_s[i] = now
     state.present[i] += 1
     if state.blocked[i] == 0 and _has_credit(state, i, now):
@@ -102,8 +102,8 @@ def finish_request(
     """Remove a completed request; return its refund, the unused part of its cost."""
     i = state.application[slot]
     unused_bytes = free_request(state, slot, moved_bytes)
+    _count_time(state, i, now)
     state.present[i] -= 1
-    state.busy_s[i] += now - state.changed_s[i]
     state.changed_s[i] = now
     state.done_bytes[i] += state.cost_bytes[slot] - unused_bytes
     if unused_bytes > 0:
@@ -111,6 +111,14 @@ def finish_request(
         state.level_bytes[i] += unused_bytes
         state.value[PASS_S] = min(state.value[PASS_S], now)
     return unused_bytes
+
+
+@part
+def _count_time(state: SchedulerState, i: int, now: float) -> None:
+    """Count the time since the last change as busy, and for every request of `i`."""
+    passed_s = now - state.changed_s[i]
+    state.busy_s[i] += passed_s
+    state.present_s[i] += passed_s * state.present[i]
 
 
 @part

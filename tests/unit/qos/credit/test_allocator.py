@@ -72,22 +72,29 @@ class Driver:
         for_s: float,
         blocked: str = "",
         silent: str = "",
+        requests: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
         """Report for a while; `drawn` is (mount, application) -> rate.
 
-        Credit blocks the applications in `blocked`; mounts in `silent` do not report.
+        `requests` says how many requests are there all the time, 1 by default. Credit
+        blocks the applications in `blocked`; mounts in `silent` do not report.
         """
         end_s = self.now + for_s
         while self.now < end_s:
             self.now += PERIOD_S
             for point, rate in drawn.items():
-                total = self.totals.setdefault(point, [0.0, 0.0])
+                total = self.totals.setdefault(point, [0.0, 0.0, 0.0])
                 total[0] += rate * PERIOD_S
                 total[1] += PERIOD_S
+                total[2] += PERIOD_S * (requests or {}).get(point, 1)
             for mount in {mount for mount, _ in self.totals} - set(silent):
                 uses = {
                     name: ApplicationUse(
-                        total[0], total[0], total[1], int(name in blocked)
+                        total[0],
+                        total[0],
+                        total[1],
+                        int(name in blocked),
+                        present_s=total[2],
                     )
                     for (m, name), total in self.totals.items()
                     if m == mount
@@ -147,7 +154,7 @@ def test_a_mount_that_is_silent_for_a_lease_is_forgotten() -> None:
 def test_what_was_served_before_the_first_report_is_not_counted() -> None:
     """Else a controller that starts anew would take all of it for a lead."""
     driver = Driver({"a": 1e6, "b": 1e6})
-    driver.totals[("m", "a")] = [1e12, 1e5]
+    driver.totals[("m", "a")] = [1e12, 1e5, 1e5]
     driver.run({("m", "a"): 3e6, ("n", "b"): 3e6}, 2.0)
     assert driver.allocator.capacity == pytest.approx(6e6, rel=0.05)
     assert driver.rates["m"].get("a", inf) > 2.5e6
@@ -195,11 +202,15 @@ def test_an_application_that_cannot_use_its_share_gives_it_away() -> None:
 
 
 def test_a_rate_is_divided_among_the_mounts_of_an_application() -> None:
+    """By requests, not by what a mount draws: who is ahead does not stay ahead."""
     driver = Driver({"a": 1e6, "b": 1e6})
     drawn = {("m", "a"): 1e6, ("m", "b"): 4e6, ("n", "b"): 1e6}
-    driver.run(drawn, 1.0)
-    first, second = driver.rates["m"]["b"], driver.rates["n"]["b"]
-    assert first > second > 0.0
+    driver.run(drawn, 1.0, requests={("m", "b"): 4, ("n", "b"): 4})
+    assert driver.rates["m"]["b"] == pytest.approx(driver.rates["n"]["b"])
+    driver.run(drawn, 9.0, requests={("m", "b"): 4, ("n", "b"): 12})
+    ratio = driver.rates["n"]["b"] / driver.rates["m"]["b"]
+    # 0.8 of the rate by requests, 0.1 of it for each mount.
+    assert ratio == pytest.approx((0.8 * 0.75 + 0.1) / (0.8 * 0.25 + 0.1), rel=0.01)
 
 
 def test_decisions_depend_only_on_the_reports() -> None:
@@ -235,6 +246,27 @@ def test_rates_grow_fast_beside_an_application_with_a_reserve() -> None:
         driver.run({("m", "a"): 1e6, ("n", "b"): drawn}, PERIOD_S, blocked="b")
         driver.run({("n", "b"): drawn}, PERIOD_S, blocked="b")
     assert driver.rates["n"]["b"] > 4 * drawn
+
+
+def test_an_application_whose_reserve_ends_keeps_the_rate_that_it_used() -> None:
+    """It uses one of four storages, where its fair rate is a quarter of its share."""
+    driver = Driver({"a": 1e5, "b": 10e6})
+
+    def run(drawn: dict[tuple[str, str], float]) -> None:
+        driver.allocator.add_service("b", 30e6 * PERIOD_S)
+        driver.run(drawn, PERIOD_S)
+
+    for _ in range(40):
+        run({("m", "a"): 6e5, ("m", "b"): 10e6})
+        run({("m", "b"): 10e6})
+    assert "a" not in driver.rates["m"]
+    lowest = inf
+    for _ in range(40):
+        run({("m", "a"): 3e5, ("m", "b"): 10e6})
+        lowest = min(lowest, driver.rates["m"].get("a", inf))
+    assert "a" in driver.rates["m"]
+    # A little less than 3e5: all leads add up to 0.
+    assert lowest > 2.9e5
 
 
 @pytest.mark.parametrize("lost", [2, 3, 5])
@@ -279,7 +311,7 @@ def test_each_mount_is_told_the_smallest_slack_of_the_others() -> None:
         now = n * PERIOD_S
         for mount, pair in slacks.items():
             uses = {
-                name: ApplicationUse(1e5 * n, 1e5 * n, now, 1, slack)
+                name: ApplicationUse(1e5 * n, 1e5 * n, now, 1, slack, now)
                 for name, slack in zip("ab", pair, strict=True)
             }
             allocator.report(mount, weights, uses, now)

@@ -30,6 +30,7 @@ class MountUse(msgspec.Struct, frozen=True, array_like=True):
     busy_s: Counted
     blocked: Count
     slack: Amount = inf
+    present_s: Counted = 0.0
 
 
 class MountReport(Message):
@@ -62,7 +63,7 @@ class MountCredit(Message):
     elsewhere: dict[str, Amount]
     """Application -> bytes served by mounts of other storages since this one joined."""
     parts: dict[str, Amount] = msgspec.field(default_factory=dict)
-    """Application -> part of its service on this storage that is at this mount."""
+    """Application -> part of its rate on this storage that this mount has."""
     slack: Amount = inf
     """Least slack factor of all applications at other mounts of this storage."""
     conflicts: list[Text] = msgspec.field(default_factory=list)
