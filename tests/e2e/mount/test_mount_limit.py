@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import mmap
+import os
 import subprocess
 import sys
 import time
@@ -131,3 +133,21 @@ def test_metadata_is_counted(mount: Mounting) -> None:
 
 def _sizes(paths: list[Path]) -> list[int]:
     return [path.stat().st_size for path in paths]
+
+
+def test_a_mount_reads_what_programs_ask_for_and_nothing_ahead(mount: Mounting) -> None:
+    """Else the storage below serves reads that no limit and no scheduler has seen."""
+    below = mount()
+    above = mount(backing=below.point)
+    block_bytes, blocks, asked = 4096, 1024, 500
+    (below.backing / "a").write_bytes(bytes(blocks * block_bytes))
+    data = mmap.mmap(-1, block_bytes)
+    file = os.open(above.point / "a", os.O_RDONLY | os.O_DIRECT)
+    try:
+        for number in range(asked):
+            # Scattered; but blocks before many of them were read earlier.
+            os.preadv(file, [data], number * 567 % blocks * block_bytes)
+    finally:
+        os.close(file)
+    assert above.status()["read"]["bytes"] == asked * block_bytes
+    assert below.status()["read"]["bytes"] == asked * block_bytes

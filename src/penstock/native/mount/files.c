@@ -20,13 +20,18 @@
 
 /* --- Opening and closing ---------------------------------------------------------- */
 
-static struct open_file *new_file(fuse_req_t req, int fd, struct inode *inode,
-                                  int application)
+/* Return a new open file; `flags` are those of open(). The kernel reads ahead for
+ * programs that use the mount. If it did so below the mount as well, the storage would
+ * serve reads that no scheduler has seen. */
+static struct open_file *new_file(fuse_req_t req, int fd, int flags,
+                                  struct inode *inode, int application)
 {
     struct open_file *file = malloc(sizeof(*file));
     if (!file)
         return NULL;
     *file = (struct open_file){fd, application, inode, owner_of(req)};
+    if ((flags & O_ACCMODE) != O_WRONLY)
+        posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
     inodes_count_open(&mount_of(req)->inodes, inode, 1);
     return file;
 }
@@ -62,7 +67,7 @@ static void open_inode(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *in
         reply_not_opened(req, -fd);
         return;
     }
-    struct open_file *file = new_file(req, fd, inode, application);
+    struct open_file *file = new_file(req, fd, info->flags, inode, application);
     if (!file) {
         close(fd);
         reply_not_opened(req, ENOMEM);
@@ -104,7 +109,7 @@ static void reply_created(fuse_req_t req, struct inode *parent, const char *name
     if (!fstat(fd, &entry.attr))
         inode = inodes_look_up(&mount->inodes, parent, name, &entry.attr);
     if (inode)
-        file = new_file(req, fd, inode, application);
+        file = new_file(req, fd, info->flags, inode, application);
     if (!file) {
         close(fd);
         if (inode)
