@@ -44,9 +44,14 @@ add_node() { # NAME NUMBER
     on "$1" ip address add "192.0.2.$2/24" dev eth0
     on "$1" ip link set eth0 up
     # Connections send a whole request at once: what waits at a limited link goes in
-    # the order of arrival.
-    on "$1" ip route replace 192.0.2.0/24 dev eth0 initcwnd 200 initrwnd 200
-    on "$1" sh -c 'echo 0 >/proc/sys/net/ipv4/tcp_slow_start_after_idle'
+    # the order of arrival. The links lose nothing. So a packet that is late, or that a
+    # short one has overtaken, is not sent again, and TCP never sends less at a time.
+    # (BBR, which some machines use, would: it takes a long queue for a slow link.)
+    on "$1" ip route replace 192.0.2.0/24 dev eth0 \
+        initcwnd 200 initrwnd 200 rto_min 2s
+    for setting in slow_start_after_idle=0 sack=0 congestion_control=reno; do
+        on "$1" sh -c "echo ${setting#*=} >/proc/sys/net/ipv4/tcp_${setting%=*}"
+    done
 }
 
 on() { # NODE COMMAND...
