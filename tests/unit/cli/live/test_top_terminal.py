@@ -6,10 +6,12 @@ from __future__ import annotations
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import sys
 import termios
+import time
 from contextlib import suppress
 
 import pytest
@@ -58,6 +60,10 @@ sys.exit(main(["top", "--folder", "/nowhere", *sys.argv[2:]]))
 """
 
 
+#: Longest wait for the next frame, and for the end of the command (s).
+LIMIT_S = 60.0
+
+
 def shown(jobs: int, size: tuple[int, int] = (24, 80), **environment: str) -> list[str]:
     """Return the lines of a frame on a terminal of `size` (lines, columns)."""
     master, terminal = pty.openpty()
@@ -78,11 +84,16 @@ def shown(jobs: int, size: tuple[int, int] = (24, 80), **environment: str) -> li
         text = b""
         with suppress(OSError):  # The terminal closes when the process ends.
             while text.count(HOME) < 4:
+                assert select.select([master], [], [], LIMIT_S)[0], "no more frames"
                 text += os.read(master, 65536)
         process.send_signal(signal.SIGINT)
+        end_s = time.monotonic() + LIMIT_S
         with suppress(OSError):
-            while os.read(master, 65536):
-                pass
+            # Its output is read, for it may wait for that.
+            while process.poll() is None and time.monotonic() < end_s:
+                if select.select([master], [], [], 0.1)[0]:
+                    os.read(master, 65536)
+        process.kill()
     os.close(master)
     # The first part is before the first frame, the last one may be cut.
     frame = text.split(HOME)[-2].decode()
