@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
+from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
 __all__ = ["Worker"]
@@ -92,9 +93,26 @@ class Worker:
     def _call(self, done: Future[_T], function: Callable[[], _T]) -> None:
         with self._lock:
             self._waiting.discard(done)
-        if not done.set_running_or_notify_cancel():
-            return
-        try:
-            done.set_result(function())
-        except BaseException as error:  # noqa: BLE001 - whoever asks gets it
-            done.set_exception(error)
+        if done.set_running_or_notify_cancel():
+            with _Failure(done):
+                done.set_result(function())
+
+
+class _Failure:
+    """Passes an error inside the block on to a future."""
+
+    def __init__(self, done: Future[Any]) -> None:
+        self._done = done
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if error is not None:
+            self._done.set_exception(error)
+        return True
