@@ -232,5 +232,8 @@ def _is_binary(amount: float) -> bool:
 
 def _power(amount: float, base: float) -> int:
     """Return the power of `base` that leaves at least 1, if there is one."""
-    powers = range(len(_DECIMAL))
-    return max((power for power in powers if abs(amount) >= base**power), default=0)
+    power, amount = 0, abs(amount)
+    # Comparing with powers is exact; repeated division would round.
+    while power + 1 < len(_DECIMAL) and amount >= base ** (power + 1):
+        power += 1
+    return power

@@ -28,6 +28,7 @@ _SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
 _LIVE = {
     *("native", "live.settings", "live.control", "live.wire", "live.staging"),
     *("live.node", "live.archive", "live.setting_values", "live.worker"),
+    "live.ending",
 }
 ALLOWED: dict[str, set[str]] = {
     TOP: {"errors"},
@@ -50,14 +51,21 @@ ALLOWED: dict[str, set[str]] = {
     "live": set(),
     "live.setting_values": {"errors", "units"},
     "live.worker": set(),
+    "live.ending": set(),
     "live.settings": {"errors", "live.setting_values"},
     "live.control": {*_SIMULATION, "live.wire.messages"},
     "live.wire.messages": {"errors"},
-    "live.wire": {*_BASE, TOP, "live.settings", "live.wire.messages"},
+    "live.wire": {
+        *(*_BASE, TOP, "live.settings", "live.wire.messages", "live.worker"),
+        "live.ending",
+    },
     "live.archive": {
         *("errors", "units", "live.control", "live.wire.messages", "live.worker"),
+        "live.ending",
     },
-    "live.staging": {*_BASE, TOP, "native", "live.wire", "live.wire.messages"},
+    "live.staging": {
+        *(*_BASE, TOP, "native", "live.wire", "live.wire.messages", "live.ending"),
+    },
     "live.node": {
         *(*_BASE, TOP, "native", "live.settings", "live.wire", "live.wire.messages"),
         *("live.staging", "live.worker"),
@@ -65,6 +73,7 @@ ALLOWED: dict[str, set[str]] = {
     "live.daemon": {*_SIMULATION, TOP, *_LIVE, "live.wire.messages"},
     "mount": {
         *(TOP, "errors", "units", "qos", "native", "live.wire", "live.wire.messages"),
+        "live.worker",
     },
     "bench": {
         *_SIMULATION,

@@ -22,7 +22,7 @@ import numpy as np
 from penstock.bench import starter
 from penstock.bench.testbed import TIMEOUT_S, BenchDaemon, clean_environment
 from penstock.errors import InputError
-from penstock.live.staging.ending import end_process
+from penstock.live.ending import end_process
 from penstock.model import Application, Column, Instance, Platform, Window
 from penstock.native.files import shim_path
 

@@ -25,13 +25,13 @@ from contextlib import (
     suppress,
 )
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
 from penstock.errors import InputError, InternalError
 from penstock.live.wire.folder import own_folder
+from penstock.live.worker import Worker
 from penstock.mount.control import (
     MAX_MESSAGE_BYTES,
     MountCommand,
@@ -228,15 +228,20 @@ class _Session:
 
     async def _try_unmount(self, *, lazy: bool = False) -> bool:
         """Return True if the folder could be unmounted."""
+        # In a thread, because the kernel may wait for an answer of this process; in a
+        # new one, because an earlier try may hang. The end does not wait for it.
+        worker = Worker("unmount")
+        done = worker.submit(unmount, self._mount.point, lazy=lazy)
+        worker.end(0.0)
         with suppress(OSError):
-            # In a thread, because the kernel may wait for an answer of this process.
-            await asyncio.to_thread(partial(unmount, self._mount.point, lazy=lazy))
+            await asyncio.wrap_future(done)
             return True
         return False
 
     async def _abort(self) -> None:
         """End now: no new requests, and errors for requests that wait."""
-        await self._try_unmount(lazy=True)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._try_unmount(lazy=True), _LAST_REQUESTS_S)
         self._data_path.stop()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), _LAST_REQUESTS_S)

@@ -85,6 +85,43 @@ def test_the_mount_serves_while_it_is_detached_and_ends_though_that_fails(
     assert ready == [True]
 
 
+def test_the_end_does_not_wait_for_an_unmount_that_hangs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers, ended = threading.Event(), threading.Event()
+    monkeypatch.setattr(
+        daemon, "unmount", lambda _, lazy=False: answers.wait(LIMIT_S) and None
+    )
+    for name in ("_GRACE_S", "_LAST_REQUESTS_S"):
+        monkeypatch.setattr(daemon, name, 0.05)
+    data_path: Any = SimpleNamespace(
+        serve=lambda: ended.wait(LIMIT_S) and None, stop=ended.set
+    )
+
+    async def main() -> None:
+        mount = daemon.MountSpec("b", "m", Limits(), Path(), None)
+        service: Any = None
+        session = daemon._Session(mount, service, data_path)
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"\0penstock-hangs-{os.getpid()}")
+            await session.run(listener, lambda: stop_by_socket(session))
+
+    # In a thread, because it must not take for ever.
+    runner = threading.Thread(target=lambda: asyncio.run(without_signals(main())))
+    runner.start()
+    runner.join(20.0)
+    is_done = not runner.is_alive()
+    answers.set()
+    runner.join(LIMIT_S)
+    assert is_done
+
+
+async def without_signals(run: Any) -> None:
+    """Run in a thread that is not the main one: it cannot handle signals."""
+    asyncio.get_running_loop().add_signal_handler = lambda *_: None  # type: ignore[method-assign]
+    await run
+
+
 def test_a_failed_task_ends_the_mount_with_an_error_in_the_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -41,7 +41,7 @@ from penstock.bench.testbed import (
 )
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.daemon.measure import write_bandwidth
-from penstock.live.staging.ending import end_process
+from penstock.live.ending import end_process
 from penstock.live.staging.rules import Staging
 from penstock.native.files import program_path, shim_path
 from penstock.sim.buffers.delta import DeltaPoint, WriterPair, delta_graph

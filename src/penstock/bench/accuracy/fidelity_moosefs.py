@@ -46,7 +46,7 @@ from penstock.bench.testbed import (
     running_daemon,
 )
 from penstock.errors import InputError
-from penstock.live.staging.ending import end_process
+from penstock.live.ending import end_process
 from penstock.model import Application, Column, Instance, Platform, Window
 from penstock.native.files import shim_path
 from penstock.policies import get_policy

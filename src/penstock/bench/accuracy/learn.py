@@ -27,8 +27,8 @@ from penstock.bench.testbed import (
     running_daemon,
     temporary_folder,
 )
+from penstock.live.ending import end_process
 from penstock.live.settings import Settings
-from penstock.live.staging.ending import end_process
 from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import GetStatus, StatusDocument
 

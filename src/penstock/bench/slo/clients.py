@@ -28,7 +28,7 @@ import msgspec
 
 from penstock.bench.slo.windows import AnsweredRequest
 from penstock.errors import InputError
-from penstock.live.staging.ending import end_process
+from penstock.live.ending import end_process
 
 __all__ = [
     "ClientPlan",

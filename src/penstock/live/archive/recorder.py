@@ -37,6 +37,7 @@ from penstock.live.archive.tables import (
     whole_rate,
 )
 from penstock.live.control.past import CompletedOperation, JobRun
+from penstock.live.ending import end_process
 
 __all__ = ["ArchiveRecorder"]
 
@@ -163,14 +164,12 @@ class ArchiveRecorder:
         if self._mover is None:
             return
         mover, self._mover = self._mover, None
-        for stop in (mover.terminate, mover.kill):
-            stop()
-            with suppress(subprocess.TimeoutExpired):
-                mover.communicate(timeout=_STOP_S)
-                return
-        _LOG.warning("%s: process %d cannot be killed", self.folder, mover.pid)
-        if mover.stderr is not None:
-            mover.stderr.close()
+        mover.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            mover.communicate(timeout=_STOP_S)
+            return
+        if end_process(mover).is_abandoned:
+            _LOG.warning("%s: process %d cannot be killed", self.folder, mover.pid)
 
     def close(self) -> None:
         """Close the file, and let others record in this folder."""

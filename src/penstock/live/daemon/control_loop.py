@@ -13,7 +13,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from math import inf
@@ -111,7 +111,7 @@ class ControlLoop:
         self._wake_s = inf
         self._task: asyncio.Task[None] | None = None
         self._saver = Worker("history")
-        self._compiler = ThreadPoolExecutor(1, "compiler")
+        self._compiler = Worker("compiler")
         self._questions = ArchiveQueue()
 
     # --- The loop ---------------------------------------------------------------------
@@ -319,8 +319,7 @@ class ControlLoop:
 
     def _compile_first(self, agent: str, message: UserRequest, policy: str) -> None:
         """Compile a policy in another thread before the request reaches the loop."""
-        loop = asyncio.get_running_loop()
-        done = loop.run_in_executor(self._compiler, _compile, policy)
+        done = asyncio.wrap_future(self._compiler.submit(_compile, policy))
         done.add_done_callback(partial(self._compiled, agent, message))
 
     def _compiled(
@@ -401,7 +400,7 @@ class ControlLoop:
         for kept in (self._history, self.archive):
             if kept:
                 self._saver.submit(kept.close).add_done_callback(_log_failure)
-        self._compiler.shutdown(wait=False)
+        self._compiler.end(0.0, drops=True)
         self._questions.close()
         if self.partitioner:
             self.partitioner.close()

@@ -14,7 +14,7 @@ from asyncio.subprocess import Process
 from contextlib import suppress
 from typing import Final
 
-from penstock.live.staging.ending import KILL_S
+from penstock.live.ending import KILL_S
 
 __all__ = ["kill_process"]
 

@@ -25,9 +25,9 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 from penstock.errors import InputError, PenstockError
+from penstock.live.ending import end_process
 from penstock.live.staging.drivers import Driver, parsed_targets
 from penstock.live.staging.drivers.driver import TOOL_TIMEOUT_S
-from penstock.live.staging.ending import end_process
 from penstock.live.staging.job_folder import JobFolder, folder_name
 from penstock.live.wire.identity import known_user
 

@@ -29,7 +29,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from penstock.errors import InputError, UnavailableError
-from penstock.live.staging.ending import KILL_S, end_process
+from penstock.live.ending import KILL_S, end_process
 from penstock.live.wire.identity import known_user
 from penstock.native.files import shim_path
 

@@ -26,9 +26,9 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import PenstockError, UnavailableError
+from penstock.live.ending import end_process
 from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
-from penstock.live.staging.ending import end_process
 from penstock.live.staging.journal import drained_so_far, journal_paths, named_writers
 from penstock.live.staging.user_workers import UserWorkers
 from penstock.live.wire.frames import WarningLog

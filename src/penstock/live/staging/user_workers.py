@@ -19,7 +19,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from penstock.live.staging.ending import KILL_S
+from penstock.live.ending import KILL_S
 from penstock.live.wire.frames import WarningLog
 
 __all__ = ["UserWorkers"]

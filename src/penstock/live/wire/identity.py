@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live.ending import end_process
 
 __all__ = [
     "KnownUser",
@@ -91,21 +92,32 @@ def _groups(name: str) -> tuple[int, ...]:
     program = shutil.which(_PROGRAM)
     if program is None:
         raise InputError(f"there is no program `{_PROGRAM}`", remedy="check PATH")
-    try:
-        answer = subprocess.run(  # noqa: S603 - a fixed program, no shell
-            [program, "-G", "--", name],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            timeout=_LIMIT_S,
-            check=True,
-        )
-    except subprocess.SubprocessError:
+    answer = _printed([program, "-G", "--", name])
+    if answer is None:
         raise UnavailableError(
             f"the user database does not tell the groups of {name!r}",
             remedy=f"check that `{_PROGRAM} -G {name}` answers within {_LIMIT_S:g} s",
-        ) from None
-    return tuple(map(int, answer.stdout.split()))
+        )
+    return tuple(map(int, answer.split()))
+
+
+def _printed(command: list[str]) -> bytes | None:
+    """Return what a program prints within `_LIMIT_S`; None: it fails, or is slower.
+
+    A program that cannot be killed is abandoned; `subprocess.run` would wait for it.
+    """
+    process = subprocess.Popen(  # noqa: S603 - a fixed program, no shell
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        printed, _ = process.communicate(timeout=_LIMIT_S)
+    except subprocess.TimeoutExpired:
+        end_process(process)
+        return None
+    return None if process.returncode else printed
 
 
 def is_operator(user: int) -> bool:

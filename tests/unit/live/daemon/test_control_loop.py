@@ -7,6 +7,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures.thread import _threads_queues
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -38,6 +39,7 @@ from penstock.live.wire.messages import (
     ListUnderWay,
     Refused,
     SetBandwidth,
+    SetPolicy,
     TextAnswer,
     UserReply,
     UserRequest,
@@ -441,3 +443,29 @@ def test_joins_leaves_and_the_stop_are_logged_for_debugging(
         "job 0:a leaves node n",
         "the controller stops",
     ]
+
+
+def test_the_end_does_not_wait_for_a_policy_that_is_being_compiled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiles, goes_on = threading.Event(), threading.Event()
+
+    def compile_slowly(_: str) -> None:
+        compiles.set()
+        goes_on.wait(LIMIT_S)
+
+    monkeypatch.setattr(module, "_compile", compile_slowly)
+
+    async def main() -> None:
+        loop = ControlLoop(_Recorder(), None)  # type: ignore[arg-type]
+        monkeypatch.setattr(loop, "save", lambda: None)
+        loop.receive("n", UserRequest(1, 0, True, SetPolicy("fcfs")))
+        await until_async(compiles.is_set)
+        loop.close()
+
+    asyncio.run(main())
+    compilers = [each for each in threading.enumerate() if "compiler" in each.name]
+    # Python waits for other threads when it ends, and for those of its pools.
+    assert [each.daemon for each in compilers] == [True]
+    assert not {*compilers} & {*_threads_queues}
+    goes_on.set()

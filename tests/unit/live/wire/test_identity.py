@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+import signal
 import subprocess
 import threading
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError, UnavailableError
+from penstock.live import ending
 from penstock.live.wire import identity
 from penstock.live.wire.identity import (
     KnownUser,
@@ -85,6 +87,35 @@ def test_a_user_database_that_does_not_answer_is_named(
     monkeypatch.setenv("PATH", "")
     with pytest.raises(InputError, match="there is no program `id`"):
         known_user(os.geteuid())
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+def test_a_program_that_cannot_be_killed_is_abandoned(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process in state D ends long after it was killed."""
+    number = program.with_name("number")
+    program.write_text(f"#!/bin/sh\necho $$ > {number}\nexec sleep 600\n")
+    monkeypatch.setattr(identity, "_LIMIT_S", 1.0)
+    monkeypatch.setattr(ending, "KILL_S", 0.01)
+    refused: list[UnavailableError] = []
+
+    def ask() -> None:
+        try:
+            known_user(os.geteuid())
+        except UnavailableError as error:
+            refused.append(error)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess.Popen, "kill", lambda _: None)
+        thread = threading.Thread(target=ask, daemon=True)
+        thread.start()
+        thread.join(20.0)
+        is_done = not thread.is_alive()
+    os.kill(int(number.read_text()), signal.SIGKILL)
+    thread.join(LIMIT_S)
+    assert is_done
+    assert len(refused) == 1
 
 
 def test_when_a_process_was_started() -> None:

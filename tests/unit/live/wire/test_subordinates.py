@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import threading
 from pathlib import Path
 
 import pytest
 
 from penstock.live.node.budgets import Budgets, Holding, Spending
 from penstock.live.wire.subordinates import SubordinateUsers
+from support.waiting import LIMIT_S
 
 ANN, BOB = 65_201, 65_202
 
@@ -54,6 +56,36 @@ def test_a_person_in_the_range_of_another_one_has_its_own_budget(
     assert users.owner_of(ANN) == ANN
     # Each id is looked up once: the user database may be far away.
     assert asked == [200_500, 200_501]
+
+
+def test_nobody_waits_for_a_user_database_that_does_not_answer(
+    users: SubordinateUsers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop of the daemon asks. It stops once, and for a short time."""
+    answers, asked = threading.Event(), []
+
+    def getpwuid(user: int) -> pwd.struct_passwd:
+        asked.append(user)
+        answers.wait(30.0)
+        return pwd.getpwnam("root")
+
+    monkeypatch.setattr("pwd.getpwuid", getpwuid)
+    owners: list[int] = []
+
+    def ask() -> None:
+        owners.extend(users.owner_of(200_000 + number) for number in range(1000))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(20.0)
+    is_done = not thread.is_alive()
+    answers.set()
+    assert is_done
+    assert owners == [ANN] * 1000
+    assert asked == [200_000]
+    # What is held in the name of the owner is released in its name.
+    thread.join(LIMIT_S)
+    assert users.owner_of(200_000) == ANN
 
 
 def test_without_a_file_everybody_is_its_own(tmp_path: Path) -> None:

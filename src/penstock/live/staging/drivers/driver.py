@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Protocol, Self
 
 from penstock.errors import InputError, UnavailableError
-from penstock.live.staging.ending import end_process
+from penstock.live.ending import end_process
 
 __all__ = ["TOOL_TIMEOUT_S", "Driver", "PlacedInFolder", "call", "distinct"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import InputError, UnavailableError, UnknownNameError
-from penstock.live.staging import ending
+from penstock.live import ending
 from penstock.live.staging.drivers import DRIVERS, driver, get_driver
 from penstock.live.staging.drivers.driver import call, distinct
 from support.waiting import until
@@ -56,21 +56,16 @@ def test_a_tool_that_is_not_installed_is_named() -> None:
         call(["lfs-of-nobody", "osts"], where="/fs")
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give tools up at once."""
+def test_a_tool_that_does_not_answer_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(driver, "TOOL_TIMEOUT_S", 0.01)
-
-
-@pytest.mark.usefixtures("impatient")
-def test_a_tool_that_does_not_answer_is_given_up() -> None:
     with pytest.raises(
         UnavailableError, match=r"sleep did not answer within 0.01 s \("
     ):
         call(["sleep", "600"], where="/fs")
 
 
-@pytest.mark.usefixtures("impatient")
 def test_nobody_waits_for_a_tool_that_cannot_be_killed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -80,8 +75,9 @@ def test_nobody_waits_for_a_tool_that_cannot_be_killed(
     def kill(process: subprocess.Popen[str]) -> None:
         started.append(process)
 
-    monkeypatch.setattr(ending, "KILL_S", 0.01)
     with monkeypatch.context() as patched:
+        patched.setattr(driver, "TOOL_TIMEOUT_S", 0.01)
+        patched.setattr(ending, "KILL_S", 0.01)
         patched.setattr(subprocess.Popen, "kill", kill)
         with pytest.raises(UnavailableError, match=r"process \d+ cannot be killed"):
             call(["sleep", "600"], where="/fs")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from penstock.live.staging import ending
-from penstock.live.staging.ending import Ending, end_process
+from penstock.live import ending
+from penstock.live.ending import Ending, end_process
 from support.waiting import until
 
 
