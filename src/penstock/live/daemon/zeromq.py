@@ -9,7 +9,12 @@ Sending never blocks: a message that cannot be sent now is dropped. The next hea
 shows the loss, and the agent says hello again.
 
 New keys in the folder of keys are used without a restart (`_follow_keys`): all
-connections are made anew, which takes less time than a lease.
+connections are made anew, which takes less time than a lease, unless new connections
+exceed their budget.
+
+A handshake costs the controller processor time, whoever begins it. So new connections
+are limited (`_limit_connections`): beyond the budget the kernel ignores them for a
+while.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,6 +37,7 @@ from zmq.auth.asyncio import AsyncioAuthenticator
 from penstock.errors import InputError
 from penstock.live.control.mount_credits import MountCredits
 from penstock.live.node.agent import Agent
+from penstock.live.node.budgets import TokenBucket
 from penstock.live.settings import Settings
 from penstock.live.wire.curve import (
     KEYS_S,
@@ -51,6 +58,7 @@ from penstock.live.wire.messages import (
     ToAgent,
     encode,
 )
+from penstock.live.wire.syn_filter import SynFilter
 from penstock.qos.credit.allocator import PERIOD_S
 
 if TYPE_CHECKING:
@@ -63,6 +71,19 @@ _LOG: Final = logging.getLogger("penstock.remote")
 _BIND_S: Final = 0.05
 #: After this time without success, the reason is logged (s).
 _BIND_LIMIT_S: Final = 2.0
+#: New connections of all peers together: per second, and saved up at most. A cluster of
+#: a thousand nodes may start at once.
+_CONNECTS: Final = (100.0, 1000.0)
+#: For how long new connections are ignored if there were too many (s).
+_IGNORED_S: Final = 0.5
+#: Time between two warnings about too many connections (s).
+_WARN_S: Final = 60.0
+_TOO_MANY: Final = (
+    "more than %g new connections per second at %s: some agents and mounts wait "
+    "(ss -tn shows who connects)"
+)
+#: Where ZeroMQ tells about accepted connections.
+_ACCEPTED: Final = "inproc://accepted"
 
 
 @asynccontextmanager
@@ -89,6 +110,7 @@ async def listen(
             _receive_from_agents(socket, trusted, control_loop, mount_credits),
             _send_credit(socket, mount_credits),
             _follow_keys(keys, partial(_renew_server, socket, trusted, keys)),
+            _limit_connections(socket, TokenBucket(*_CONNECTS)),
         ):
             stack.push_async_callback(_cancel, _start(each))
         stack.callback(setattr, control_loop, "remote", None)
@@ -158,6 +180,61 @@ async def _renew_server(socket: Any, trusted: TrustedKeys, keys: Path) -> None:
             await asyncio.sleep(_BIND_S)
         else:
             return
+
+
+async def _limit_connections(socket: Any, budget: TokenBucket) -> None:
+    """Let the kernel ignore new connections for a while whenever there are too many.
+
+    This limits processor time, not who connects: peers are known only after the
+    handshake. While an attack lasts, an agent or mount may need many tries.
+    """
+    loop = asyncio.get_running_loop()
+    wait_until_s = warned_s = -inf
+    syn_filter: SynFilter | None = None
+    socket.monitor(_ACCEPTED, zmq.EVENT_ACCEPTED)
+    accepted = socket.context.socket(zmq.PAIR)
+    # ZeroMQ waits for a reader of events whose queue is full, and serves nobody.
+    accepted.rcvhwm = 0
+    accepted.connect(_ACCEPTED)
+    try:
+        while True:
+            await accepted.recv_multipart()
+            now_s = loop.time()
+            budget.spend(now_s, 1.0)
+            if now_s < wait_until_s or not budget.wait_s(now_s):
+                continue
+            wait_until_s = now_s + _IGNORED_S
+            address = socket.last_endpoint.decode()
+            syn_filter = _ignore_connections(address)
+            if syn_filter is not None and now_s > warned_s + _WARN_S:
+                _LOG.warning(_TOO_MANY, _CONNECTS[0], address)
+                warned_s = now_s
+    finally:
+        if syn_filter is not None:
+            syn_filter.close()
+        accepted.close(linger=0)
+        socket.disable_monitor()
+
+
+def _ignore_connections(address: str) -> SynFilter | None:
+    """Ignore new connections to a TCP address of this process for `_IGNORED_S`.
+
+    Return None if that is not possible.
+    """
+    if not address.startswith("tcp://"):
+        return None
+    host, port = address.removeprefix("tcp://").rsplit(":", 1)
+    syn_filter = SynFilter.of_address(host.strip("[]"), int(port))
+    if syn_filter is None:
+        return None
+    try:
+        syn_filter.attach()
+    except OSError as error:
+        syn_filter.close()
+        _LOG.warning("%s: new connections cannot be limited: %s", address, error)
+        return None
+    asyncio.get_running_loop().call_later(_IGNORED_S, syn_filter.close)
+    return syn_filter
 
 
 async def _receive_from_agents(

@@ -46,6 +46,7 @@ __all__ = [
 KEYS_S: Final = 5.0
 
 _HEARTBEAT_MS: Final = 1000
+_CONNECT_MS: Final = 1000
 _SILENCE_MS: Final = 5000
 #: Names of the keys that are not those of one node.
 _SHARED: Final = ("controller", "agent")
@@ -160,6 +161,8 @@ def prepare_client(socket: Any, keys: Path) -> None:
     socket.curve_serverkey = _key(keys / "controller.key")[0]
     # Messages wait for a connection at the sender, where they become old.
     socket.immediate = True
+    # The kernel alone would try again after 1, 3, 7, 15, ... seconds.
+    socket.connect_timeout = _CONNECT_MS
 
 
 def renew_client(socket: Any, keys: Path, address: str) -> None:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import shutil
+import socket as socketlib
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from itertools import count
@@ -33,9 +36,32 @@ from penstock.live.wire.messages import (
     MountUse,
     encode,
 )
+from penstock.live.wire.syn_filter import SynFilter
 from support.waiting import LIMIT_S, until_async
 
 ADDRESS = "ipc://{}"
+#: Connects 3,000 times while the event loop reads no event. ZeroMQ greets each peer.
+UNREAD = """
+import asyncio, socket, sys
+import zmq, zmq.asyncio
+from penstock.live.daemon.zeromq import _limit_connections
+from penstock.live.node.budgets import TokenBucket
+
+async def main():
+    router = context.socket(zmq.ROUTER)
+    port = router.bind_to_random_port("tcp://127.0.0.1")
+    limiting = asyncio.create_task(_limit_connections(router, TokenBucket(1e6, 1e6)))
+    await asyncio.sleep(0)
+    for _ in range(3000):
+        with socket.create_connection(("127.0.0.1", port), float(sys.argv[1])) as peer:
+            assert peer.recv(1)
+    limiting.cancel()
+    await asyncio.wait([limiting])
+
+context = zmq.asyncio.Context()
+asyncio.run(main())
+context.destroy(linger=0)
+"""
 
 
 def report(number: int, run: str = "r") -> bytes:
@@ -44,13 +70,15 @@ def report(number: int, run: str = "r") -> bytes:
 
 
 def with_controller(
-    tmp_path: Path, body: Callable[[zmq.asyncio.Context, str, Path], Awaitable[None]]
+    tmp_path: Path,
+    body: Callable[[zmq.asyncio.Context, str, Path], Awaitable[None]],
+    address: str = "",
 ) -> SimpleNamespace:
     """Run `body` beside a controller; return the stand-in of its control loop."""
     keys = tmp_path / "keys"
     if not keys.exists():
         make_keys(str(keys))
-    address = ADDRESS.format(tmp_path / "socket")
+    address = address or ADDRESS.format(tmp_path / "socket")
     control_loop = SimpleNamespace(links={}, remote=None, received=[])
     control_loop.receive = lambda *message: control_loop.received.append(message)
 
@@ -227,3 +255,51 @@ def test_a_task_that_fails_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     asyncio.run(main())
     assert "fail has stopped" in caplog.text
     assert "KeyError: 'promise'" in caplog.text
+
+
+def test_too_many_new_connections_are_ignored_for_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # No token comes back while the test runs.
+    monkeypatch.setattr(zeromq, "_CONNECTS", (1e-6, 20.0))
+    with socketlib.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    filters: list[SynFilter] = []
+    attach = SynFilter.attach
+
+    def attach_and_count(syn_filter: SynFilter) -> None:
+        filters.append(syn_filter)
+        attach(syn_filter)
+
+    monkeypatch.setattr(SynFilter, "attach", attach_and_count)
+
+    async def connect() -> None:
+        with suppress(TimeoutError):
+            opening = asyncio.open_connection("127.0.0.1", port)
+            _, writer = await asyncio.wait_for(opening, 1.0)
+            writer.close()
+
+    async def body(context: zmq.asyncio.Context, address: str, keys: Path) -> None:
+        mount = client(context, address, keys, "mount:n:1")
+        await mount.send(report(1))
+        first = TO_MOUNT(await mount.recv())
+        for _ in range(10):
+            await connect()
+        assert not filters
+        while not filters:
+            await connect()
+        # A mount that was connected before still gets its credit.
+        await mount.send(report(2))
+        while TO_MOUNT(await mount.recv()).number <= first.number:
+            pass
+
+    with_controller(tmp_path, body, f"tcp://127.0.0.1:{port}")
+
+
+def test_events_of_connections_that_nobody_reads_block_nobody() -> None:
+    """A full queue of events would block the thread of ZeroMQ, and the whole process.
+
+    Therefore another process tries it.
+    """
+    program = [sys.executable, "-c", UNREAD, str(LIMIT_S)]
+    subprocess.run(program, check=True, timeout=2 * LIMIT_S)
