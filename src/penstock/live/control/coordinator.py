@@ -174,6 +174,10 @@ class Coordinator:
             )
             job.unread_agents.add(agent)
             self._agents[agent].job_keys.add(job.key)
+        else:
+            # Its `JobLeft` was lost, or it was greeted again: its page may be a new
+            # one, which holds no grant.
+            job.forget_sent(agent)
         if max(job.claimed_nodes, len(job.counters)) > 1:
             job.had_several_nodes = True
         self._update_nodes(job, now)

@@ -915,3 +915,14 @@ def test_a_job_inside_a_large_call_does_not_lend(
         site.now += silent_s / 2.0
         site.report("n", "0:a", 0.0, quiet_s=quiet_s)
     assert site.coordinator.controller.job("0:a").is_frugal == lends
+
+
+def test_a_job_that_comes_back_gets_its_grant_although_its_leave_was_lost() -> None:
+    """Its page is a new one, and the controller has sent the same grant before."""
+    site = Site()
+    site.agent("n")
+    site.join("n", "a")
+    granted = site.rates.pop(("n", "a"))
+    # JobLeft is lost, and the job is created again on the same node.
+    site.join("n", "a")
+    assert site.rates[("n", "a")] == granted

@@ -351,6 +351,7 @@ class Controller:
         volume_bytes = job.posted_bytes if moved_bytes is None else moved_bytes
         self._measure_offer(job, now)
         job.add_drawn(max(volume_bytes - job.reported_bytes, 0.0))
+        self._lender.end(job, now, volume_bytes)
         job.restart_measurement(now)
         self._columns.finish(job.number, ended, volume_bytes, job.lost_at_post_s)
         self._lender.give_back(job)

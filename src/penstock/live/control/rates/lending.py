@@ -20,6 +20,10 @@ without bytes has no share:
 - The same holds if bytes are claimed that the kernel has not counted (`doubt`).
 - An operation that draws nothing for `LEND_AFTER_S` may be one slow call. The user is
   doubted, too, but jobs get their whole grant with their first bytes.
+- Operations of a user that end one after another and have moved nothing count together:
+  after `LEND_AFTER_S` of them, the user is doubted in the same way, for
+  `EMPTY_DOUBTED_S`. Reads that memory serves look like that, too. An operation that
+  has moved anything ends the count: short operations of one byte keep their shares.
 - All frugal jobs together keep at most `LEND_FLOOR` of the bandwidth undrawn.
 
 Times are in seconds, volumes in bytes, rates in bytes per second.
@@ -33,7 +37,14 @@ from typing import Final, NamedTuple
 from penstock.live.control.rates.job_columns import JobColumns
 from penstock.live.control.rates.jobs import ControlledJob
 
-__all__ = ["BELIEVED", "DOUBTED_S", "LEND_AFTER_S", "LEND_FLOOR", "Lender"]
+__all__ = [
+    "BELIEVED",
+    "DOUBTED_S",
+    "EMPTY_DOUBTED_S",
+    "LEND_AFTER_S",
+    "LEND_FLOOR",
+    "Lender",
+]
 
 #: How long a job must draw too little before its grant is lent.
 LEND_AFTER_S: Final = 0.4
@@ -51,6 +62,8 @@ LEND_UNTIL: Final = 0.9
 BELIEVED: Final = 0.25
 #: How long a user is doubted.
 DOUBTED_S: Final = 600.0
+#: The same after operations that have moved nothing, each of them short.
+EMPTY_DOUBTED_S: Final = 60.0
 #: What a job of a doubted user keeps is at most this multiple of its draw, before the
 #: headroom.
 _GROWTH: Final = 2.0
@@ -84,11 +97,31 @@ class Lender:
         self._frugal: dict[int, ControlledJob] = {}
         #: Number of a user -> why the user is doubted.
         self._doubts: dict[int, _Doubt] = {}
+        #: Number of a user -> how long its last operations took that moved nothing.
+        self._empty_s: dict[int, float] = {}
 
     def begin(self, job: ControlledJob, now: float) -> None:
         """Note that an operation of a job begins; it has moved nothing yet."""
         if self._doubt_of(job, now):
             self._make_frugal(job, 0.0)
+
+    def end(self, job: ControlledJob, now: float, moved_bytes: float) -> None:
+        """Note that the operation of a job ends, which has moved `moved_bytes`."""
+        user = job.user_number
+        if moved_bytes:
+            self._empty_s.pop(user, None)
+        elif job.offered_bytes:
+            # Up to now, and not to its last call: so long it has had a share.
+            self._empty_s[user] = self._empty_s.get(user, 0.0) + job.since_post_s(now)
+            if self._empty_s[user] >= LEND_AFTER_S:
+                del self._empty_s[user]
+                self._suspect(job, now, EMPTY_DOUBTED_S)
+
+    def _suspect(self, job: ControlledJob, now: float, doubted_s: float) -> None:
+        """Doubt the user of a job, unless its reports are known to be false."""
+        doubt, until_s = self._doubt_of(job, now), now + doubted_s
+        if doubt is None or (not doubt.is_false and doubt.until_s < until_s):
+            self._doubts[job.user_number] = _Doubt(until_s, is_false=False)
 
     def doubt(self, job: ControlledJob, now: float) -> None:
         """Forget what a job has drawn, and doubt its user: it was not true."""
@@ -129,9 +162,11 @@ class Lender:
         elapsed_s = now - job.measured_since_s
         if elapsed_s < LEND_AFTER_S and not pauses:
             return
-        is_false = job.always_held_up
-        if not pauses and job.offered_bytes and (is_false or not job.evidence_bytes):
-            self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=is_false)
+        is_judged = not pauses and job.offered_bytes > 0.0
+        if is_judged and job.always_held_up:
+            self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=True)
+        elif is_judged and not job.evidence_bytes:
+            self._suspect(job, now, DOUBTED_S)
         elif not self._lends:
             return
         if pauses or job.drawn_bytes < LEND_BELOW * job.offered_bytes:

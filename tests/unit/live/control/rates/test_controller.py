@@ -133,7 +133,8 @@ def test_more_jobs_than_there_was_room_for() -> None:
     }
     for job in range(100):
         controller.leave(str(job), 201.0)
-    controller.register("last", 201.0)
+    # Of another user: the jobs that have left had a share and moved nothing.
+    controller.register("last", 201.0, user="b")
     controller.post("last", 202.0, 5.0)
     assert decide(controller, 202.0) == {"last": B}
 

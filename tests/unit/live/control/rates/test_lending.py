@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.live.control.rates.controller import Controller
 from penstock.live.control.rates.lending import (
     DOUBTED_S,
+    EMPTY_DOUBTED_S,
     LEND_AFTER_S,
     LEND_FLOOR,
     LEND_HEADROOM,
@@ -209,6 +210,70 @@ def test_what_a_doubted_job_keeps_grows_with_what_it_draws() -> None:
         kept.append(job.kept_rate)
     assert now < 5.0
     assert all(after <= 2.6 * before for before, after in pairwise(kept))
+
+
+def flicker(
+    controller: Controller, count: int, operations: int, begin_s: float = 0.0
+) -> list[float]:
+    """Let jobs of a user begin and end operations that move nothing: 0.2 s of 0.3 s.
+
+    Return the rates of the honest job while they last.
+    """
+    keys, rates = [f"flicker{number}" for number in range(count)], []
+    for job_key in keys:
+        controller.register(job_key, begin_s, user="a")
+    for step in range(operations):
+        now = begin_s + 0.3 * step
+        for job_key in keys:
+            controller.post(job_key, now, 1e4)
+        controller.decide(now)
+        rates.append(controller.job("honest").rate)
+        for job_key in keys:
+            controller.progress(job_key, now + 0.1, 0.0, held_up=False)
+            controller.complete(job_key, now + 0.2, moved_bytes=0.0)
+        controller.progress("honest", now + 0.2, B * (now + 0.2), held_up=True)
+        controller.decide(now + 0.2)
+    return rates
+
+
+def test_short_operations_that_move_nothing_have_no_share() -> None:
+    """None of them lasts long enough to show by itself that it draws nothing."""
+    rates = flicker(liars(0), 50, 20)
+    assert rates[0] == pytest.approx(B / 51.0)
+    assert rates[1:] == pytest.approx([(1.0 - LEND_FLOOR) * B] * 19)
+
+
+def test_bytes_end_the_account_of_operations_that_move_nothing() -> None:
+    controller = liars(0)
+    for step in range(20):
+        now = 0.3 * step
+        if step == 0:
+            controller.register("a", now, user="a")
+        controller.post("a", now, 1e4)
+        controller.decide(now)
+        assert not controller.job("a").is_frugal
+        controller.complete("a", now + 0.2, moved_bytes=step % 2 * 20.0)
+    # A user who has moved nothing is doubted for a short time only.
+    rates = flicker(controller, 2, 3, begin_s=6.0)
+    assert rates[-1] > 0.9 * B
+    controller.post("a", 7.0 + EMPTY_DOUBTED_S, 1e4)
+    assert not controller.job("a").is_frugal
+
+
+def test_a_slow_call_of_a_liar_is_no_excuse() -> None:
+    """The user said that calls were held up, and that was false: it stays doubted."""
+    controller = liars(1)
+    lie(controller, 1, 1.0)
+    controller.register("slow", 1.0, user="a")
+    controller.post("slow", 1.0, 1e4)
+    controller.decide(1.0)
+    controller.progress("liar0", 2.0, 0.0, held_up=True)
+    controller.progress("slow", 2.0, 0.0, held_up=False)
+    controller.decide(2.0)
+    job = controller.job("liar0")
+    kept = job.kept_rate
+    controller.progress("liar0", 2.3, 0.3 * job.rate, held_up=True)
+    assert job.kept_rate <= 2.6 * kept
 
 
 def test_a_false_claim_of_bytes_is_forgotten() -> None:
