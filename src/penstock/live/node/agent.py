@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
-from heapq import heappop, heappush
 from itertools import count
 from math import inf
 from pathlib import Path
@@ -35,6 +34,7 @@ from penstock.live.node.pages.bell import Bell
 from penstock.live.node.pages.bells import Bells
 from penstock.live.node.pages.shared_file import SharedFileError
 from penstock.live.node.processes import WatchedProcesses
+from penstock.live.node.report_schedule import ReportSchedule
 from penstock.live.staging.drainers import Sweeper
 from penstock.live.wire.frames import Peer, WarningLog
 from penstock.live.wire.messages import (
@@ -77,13 +77,6 @@ _END_S: Final = 2.0
 _HELLO_S: Final = 1.0
 #: Least time between two updates (s).
 _UPDATE_S: Final = 0.005
-#: Longest time between two readings of the counters of an idle job (s). They show bytes
-#: that were not controlled, and the calls of processes that cannot map their bell.
-_LONGEST_PAUSE_S: Final = 30.0
-#: Most jobs in one report; to read their counters takes 40 us each.
-_MOST_AT_ONCE: Final = 100
-#: How long the report of a job is put off if its user is over budget (s).
-_PUT_OFF_S: Final = 0.1
 #: A look at a job that takes longer than this counts for several looks (s).
 _LOOK_S: Final = 0.0001
 #: What a request costs of its user's budget for messages: a new job, and each job of
@@ -134,9 +127,7 @@ class Agent:
         #: Job key -> job.
         self._jobs: dict[str, LocalJob] = {}
         self._bells = Bells(folder, self._on_ring)
-        #: Heap of (time, key): when to report which job. An entry that is not at the
-        #: time `LocalJob.report_due_s` is out of date; if that is finite, there is one.
-        self._due: list[tuple[float, str]] = []
+        self._schedule = ReportSchedule(self._jobs, self.budgets)
         #: Jobs that were reported since the last measurement of bypassed control.
         self._to_measure: set[str] = set()
         self._processes = WatchedProcesses(self.budgets, self._note_end)
@@ -211,7 +202,7 @@ class Agent:
             return
         if heartbeat := now_s - self._renewed_s >= self._config.lease_s / 3.0:
             self._maintain_jobs(now_s)
-        due = self._take_due(now_s + _UPDATE_S)
+        due = self._schedule.take_due(now_s + _UPDATE_S)
         if due or heartbeat:
             self._report(due)
         if self._jobs:
@@ -230,36 +221,6 @@ class Agent:
 
     # --- When to report ---------------------------------------------------------------
 
-    def _report_at(self, job: LocalJob, due_s: float) -> None:
-        """Have a job reported at `due_s`, and not before unless it posts."""
-        if job.report_due_s != due_s:
-            job.report_due_s = due_s
-            heappush(self._due, (due_s, job.key))
-
-    def _is_current(self, due_s: float, job_key: str) -> bool:
-        job = self._jobs.get(job_key)
-        return job is not None and job.report_due_s == due_s
-
-    def _take_due(self, until_s: float) -> list[LocalJob]:
-        """Return the jobs that are due until then, and take them from the heap.
-
-        At most `_MOST_AT_ONCE`: the next update follows soon, and posts come between.
-        Jobs of a user who has too many active ones are put off.
-        """
-        due: list[LocalJob] = []
-        while self._due and self._due[0][0] <= until_s and len(due) < _MOST_AT_ONCE:
-            due_s, job_key = heappop(self._due)
-            if not self._is_current(due_s, job_key):
-                continue
-            job = self._jobs[job_key]
-            # Not a second time; the report sets when to report it next.
-            job.report_due_s = inf
-            if self.budgets.take(job.note.user, Spending.LOOKS, until_s):
-                due.append(job)
-            else:
-                self._report_at(job, until_s + _PUT_OFF_S)
-        return due
-
     async def wait_until_due(self) -> None:
         """Wait until the next update is due, or until an operation begins."""
         with suppress(TimeoutError):
@@ -270,10 +231,8 @@ class Agent:
         """Return the time until the next update is due (s)."""
         if self._config is None:
             return _HELLO_S
-        while self._due and not self._is_current(*self._due[0]):
-            heappop(self._due)
         heartbeat_s = self._renewed_s + self._config.lease_s / 3.0
-        due_s = min(heartbeat_s, self._due[0][0]) if self._due else heartbeat_s
+        due_s = min(heartbeat_s, self._schedule.next_s())
         return max(due_s - self._clock(), _UPDATE_S)
 
     # --- Leases and reports -----------------------------------------------------------
@@ -312,12 +271,7 @@ class Agent:
         self._send(CounterReport(readable, len(self._jobs), self._throttled))
 
     def _read_counters(self, job: LocalJob, config: AgentConfig) -> JobCounters:
-        """Return the counters of a job, and set when to read them next.
-
-        That is at the latest when the operation ends if no call follows. The pauses of
-        an idle job double, up to `_LONGEST_PAUSE_S`, and end at a multiple of the first
-        one: idle jobs are reported together, not one by one.
-        """
+        """Return the counters of a job, and set when to read them next."""
         begun_s = self._clock()
         counters = job.read_counters(config.gap_s, reads=config.reads)
         job.keep_draining()
@@ -327,17 +281,7 @@ class Agent:
         looks = (self._clock() - begun_s) / _LOOK_S
         if looks > 1.0:
             self.budgets.spend(job.note.user, Spending.LOOKS, begun_s, looks - 1.0)
-        if job.may_operate:
-            job.idle_reports, pause_s = 0, config.report_s
-            if counters.quiet_s < config.gap_s:
-                pause_s = min(pause_s, config.gap_s - counters.quiet_s)
-        else:
-            first_s = config.lease_s / 3.0
-            longest_s = max(first_s, _LONGEST_PAUSE_S)
-            pause_s = min(first_s * 2.0 ** min(job.idle_reports, 16), longest_s)
-            pause_s -= (self._clock() + pause_s) % first_s
-            job.idle_reports += 1
-        self._report_at(job, self._clock() + pause_s)
+        self._schedule.put_next(job, counters.quiet_s, config, self._clock())
         return counters
 
     def _measure_bypass(self) -> None:
@@ -438,7 +382,7 @@ class Agent:
         self._send(AgentHello(list(self._jobs)))
         for job in self._jobs.values():
             self._send(job.joined_message())
-            self._report_at(job, 0.0)
+            self._schedule.put(job, 0.0)
 
     # --- Messages of programs and users -----------------------------------------------
 
@@ -615,14 +559,12 @@ class Agent:
         self._call_in_loop(self._report_posts, bell, slots)
 
     def _report_posts(self, bell: Bell, slots: list[int]) -> None:
-        """Report jobs that have posted, unless their user has too many active ones."""
-        now_s, user = self._clock(), bell.user
-        posted = [bell.jobs[slot] for slot in slots if slot in bell.jobs]
-        due = [key for key in posted if self.budgets.take(user, Spending.LOOKS, now_s)]
-        self._report_again(due)
-        for key in posted[len(due) :]:
-            if key in self._jobs:
-                self._report_at(self._jobs[key], now_s + _PUT_OFF_S)
+        """Report jobs that have posted, at their turns if their user is over budget."""
+        now_s = self._clock()
+        keys = [bell.jobs[slot] for slot in slots if slot in bell.jobs]
+        posted = [self._jobs[key] for key in keys if key in self._jobs]
+        may_look = self._schedule.may_look
+        self._report_again([job.key for job in posted if may_look(job, now_s)])
 
     def _call_in_loop(self, function: Callable[..., None], *arguments: object) -> None:
         """Have the loop call a function; for other threads."""

@@ -127,6 +127,8 @@ class LocalJob:
         """False if no operation is going on and none has just ended."""
         self.report_due_s = inf
         """When its counters are due to be reported (s, monotonic)."""
+        self.turn_s = inf
+        """When it may be looked at, if it has asked for that; inf: it has not (s)."""
         self.has_staged = False
         """True if its writes were staged: processes of the daemon write them later."""
         self.problem = ""

@@ -418,7 +418,7 @@ def test_a_job_is_reported_once_after_several_greetings(tmp_path: Path) -> None:
         # Greetings that nobody answers take no memory.
         for _ in range(50):
             rig.agent.receive(RequestHello())
-        assert len(rig.agent._due) <= 4
+        assert len(rig.agent._schedule) <= 4
 
     with_agent(tmp_path, act)
 

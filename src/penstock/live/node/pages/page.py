@@ -21,9 +21,9 @@ import ctypes
 import math
 import os
 import time
-from collections.abc import Mapping
 from ctypes import c_uint32, c_uint64
 from pathlib import Path
+from struct import Struct
 from typing import Any, Final, NamedTuple, Self
 
 from penstock.live.node.pages.page_layout import (
@@ -38,7 +38,6 @@ from penstock.live.node.pages.page_layout import (
     VERSION,
     Bucket,
     BucketWords,
-    ClassWords,
     CurveWords,
     IoClass,
     Mode,
@@ -77,6 +76,8 @@ SLACK_S: Final = 0.002
 _MOST_BYTES: Final = 1 << 60
 #: A waiting call renews its heartbeat every 20 ms; with an older one it was killed.
 _HEARTBEAT_STALE_NS: Final = 200_000_000
+#: `ClassWords`, all words at once: a look at a page reads every one of them.
+_CLASS: Final = Struct("=16Q")
 
 
 class Counters(NamedTuple):
@@ -172,7 +173,7 @@ class PageState(NamedTuple):
     operations_begun
         Number of operations begun, modulo 2^32.
     calls
-        The counters of each class of calls.
+        The counters of each class of calls, by `IoClass`.
     announced
         The phases that the program has announced.
     staged
@@ -182,7 +183,7 @@ class PageState(NamedTuple):
     """
 
     operations_begun: int
-    calls: Mapping[IoClass, Counters]
+    calls: tuple[Counters, ...]
     announced: Announced
     staged: Staged
     bypass_setups: int
@@ -410,33 +411,37 @@ class Page:
         # so that they never exceed `phases_begun` and `absorbed_bytes`. An operation is
         # never reported before the bytes of the one that it follows.
         first, page = self._read(), self._read()
-        self._check_volumes(page)
+        now_ns, lines, staging = time.monotonic_ns(), page.classes, page.staging
+        calls = tuple(_counters(words, now_ns) for words in _CLASS.iter_unpack(lines))
+        staged = Staged(
+            staging.absorbed_bytes,
+            first.staging.drained_bytes,
+            staging.refused_files,
+            staging.redirected_bytes,
+            staging.merged_bytes,
+        )
+        self._check_volumes(calls, staged)
         announced_s = page.announced_at_ns * 1e-9
         return PageState(
             first.operations_begun,
-            {kind: _counters(page.classes[kind]) for kind in IoClass},
+            calls,
             Announced(
                 page.announced_bytes, page.phases_begun, first.phases_ended, announced_s
             ),
-            Staged(
-                page.staging.absorbed_bytes,
-                first.staging.drained_bytes,
-                page.staging.refused_files,
-                page.staging.redirected_bytes,
-                page.staging.merged_bytes,
-            ),
+            staged,
             page.bypass_setups,
         )
 
-    def _check_volumes(self, page: PageWords) -> None:
+    def _check_volumes(self, calls: tuple[Counters, ...], staged: Staged) -> None:
         """Refuse volumes that nobody can have moved."""
-        staging = page.staging
-        volumes = [
-            *(line.moved_bytes for line in page.classes),
-            *(staging.absorbed_bytes, staging.redirected_bytes, staging.merged_bytes),
-        ]
-        if max(volumes) > _MOST_BYTES:
-            raise self._file.damaged(f"says that {max(volumes):.1e} bytes were moved")
+        most_bytes = max(
+            staged.absorbed_bytes,
+            staged.redirected_bytes,
+            staged.merged_bytes,
+            *[counters.moved_bytes for counters in calls],
+        )
+        if most_bytes > _MOST_BYTES:
+            raise self._file.damaged(f"says that {most_bytes:.1e} bytes were moved")
 
     def counters(self, kind: IoClass) -> Counters:
         """Return the counters of one class of calls."""
@@ -476,20 +481,24 @@ class Page:
         return self.look().operations_begun
 
 
-def _counters(line: ClassWords) -> Counters:
-    """Return the counters of one class of calls in a copy of the page."""
-    stale = time.monotonic_ns() - line.heartbeat_ns > _HEARTBEAT_STALE_NS
+def _counters(words: tuple[int, ...], now_ns: int) -> Counters:
+    """Return the counters of one class of calls from its words (`ClassWords`)."""
+    begun, ended, moved, memory, busy_ns, last_active_ns = words[:6]
+    held_up_ns, waiting, heartbeat_ns, resumed_ns, would_ns, pauses, paused_ns = words[
+        8:15
+    ]
+    is_stale = now_ns - heartbeat_ns > _HEARTBEAT_STALE_NS
     return Counters(
-        begun_calls=line.begun_calls,
-        ended_calls=line.ended_calls,
-        moved_bytes=line.moved_bytes,
-        memory_bytes=line.memory_bytes,
-        busy_s=line.busy_ns * 1e-9,
-        held_up_s=line.held_up_ns * 1e-9,
-        would_hold_up_s=line.would_hold_up_ns * 1e-9,
-        waiting_calls=0 if stale else line.waiting_calls,
-        last_active_s=max(line.last_active_ns, line.resumed_ns) * 1e-9,
-        resumed_s=line.resumed_ns * 1e-9,
-        pauses=line.pauses,
-        paused_s=line.paused_ns * 1e-9,
+        begun,
+        ended,
+        moved,
+        memory,
+        busy_ns * 1e-9,
+        held_up_ns * 1e-9,
+        would_ns * 1e-9,
+        0 if is_stale else waiting,
+        max(last_active_ns, resumed_ns) * 1e-9,
+        resumed_ns * 1e-9,
+        pauses,
+        paused_ns * 1e-9,
     )
