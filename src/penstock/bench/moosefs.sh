@@ -49,8 +49,11 @@ add_node() { # NAME NUMBER
     # (BBR, which some machines use, would: it takes a long queue for a slow link.)
     on "$1" ip route replace 192.0.2.0/24 dev eth0 \
         initcwnd 200 initrwnd 200 rto_min 2s
-    for setting in slow_start_after_idle=0 sack=0 congestion_control=reno; do
-        on "$1" sh -c "echo ${setting#*=} >/proc/sys/net/ipv4/tcp_${setting%=*}"
+    # A request fits into the first receive window (64 KB by default). Else its end
+    # would wait for an acknowledgement, and for requests that come in between.
+    for setting in slow_start_after_idle=0 sack=0 congestion_control=reno \
+        "rmem=4096 1048576 33554432"; do
+        on "$1" sh -c "echo ${setting#*=} >/proc/sys/net/ipv4/tcp_${setting%%=*}"
     done
 }
 
