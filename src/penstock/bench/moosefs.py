@@ -5,7 +5,8 @@ Every chunk server and every client node has its own network namespace and its o
 to a common switch. A link may have a rate, which both of its directions share. Every
 client node has the file system mounted. Chunk server 1 has the label A, 2 has B, and so
 on; new files below ``mnt/A`` go to chunk server 1 only, those elsewhere to any server,
-one copy each.
+one copy each. ``mnt/A`` is a mount of its own: requests to one chunk server never wait
+for another one.
 
 All of it, and the command that uses it, runs inside network, mount and process
 namespaces (``moosefs.sh``) with all files in memory that only they see. When the

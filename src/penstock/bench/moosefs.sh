@@ -151,6 +151,17 @@ for number in $(seq "$servers"); do
     rm "client1/mnt/$label/probe"
 done
 
+step="mount the folder of every chunk server"
+# An mfsmount serves ten requests at a time (the default of libfuse, which its option
+# max_threads does not change). Others wait until one of the ten is answered, and so for
+# servers that they do not use. Therefore each server has an mfsmount of its own.
+for number in $(seq "$clients"); do
+    for label in "${labels[@]:0:servers}"; do
+        on "client$number" mfsmount "client$number/mnt/$label" \
+            -H $master -S "/$label" -o "$mount_options" >>log 2>&1
+    done
+done
+
 step="limit links (the kernel needs ifb, sch_htb, cls_u32 and act_mirred)"
 for number in $(seq "$servers"); do limit_link "server$number" "$server_bits"; done
 for number in $(seq "$clients"); do limit_link "client$number" "$client_bits"; done
