@@ -156,6 +156,35 @@ def post(path: Path) -> None:
         wake(place)
 
 
+def trickle(path: Path) -> None:
+    """Let 50 jobs wait in short operations, each of which moves one real byte."""
+    pages = _pages(path, 50)
+    bell = _map(path.parent / "pages" / f"{os.geteuid()}.bell", BELL_SIZE)
+    words = BellWords.from_buffer(bell)
+    place = ctypes.addressof(words) + BellWords.rings.offset
+    with (path.parents[1] / "data" / f"trickle-{os.geteuid()}").open("wb", 0) as file:
+        _ready()
+        while True:
+            for page in pages:
+                file.write(b"x")
+                page.classes[0].moved_bytes += 1
+                page.operations_begun += 1
+            for slot in range(min(SLOTS, 50)):
+                words.posts[slot] += 1
+            words.rings += 1
+            wake(place)
+            for is_waiting in (1,) * 12 + (0,):
+                now_ns = time.monotonic_ns()
+                for page in pages:
+                    writes = page.classes[0]
+                    writes.last_active_ns = writes.heartbeat_ns = now_ns
+                    writes.held_up_ns += 20_000_000 * is_waiting
+                    writes.waiting_calls = is_waiting
+                time.sleep(0.02)
+            # Longer than the silence that ends an operation.
+            time.sleep(0.15)
+
+
 def ask(path: Path) -> None:
     """Ask for the status of 200 jobs without a pause, over many connections."""
     _pages(path, 200)
@@ -309,7 +338,7 @@ def _fork() -> None:
             return
 
 
-_ALL = (attach, connect, scribble, claim, post, ask, start, link, damage)
+_ALL = (attach, connect, scribble, claim, post, trickle, ask, start, link, damage)
 ATTACKS: dict[str, Callable[[Path], None]] = {each.__name__: each for each in _ALL}
 #: Attacks on a daemon that has more than the usual settings.
 FURTHER_ATTACKS = {each.__name__: each for each in (trace, squat, replay)}

@@ -144,6 +144,23 @@ def test_every_client_node_sees_the_files_and_folders_choose_servers() -> None:
     assert not os.path.ismount(client_mount())
 
 
+def test_requests_to_one_server_never_wait_for_another_one() -> None:
+    """An mfsmount serves ten requests at a time; 20 are stuck at server A."""
+    script = """
+    nsenter --net=server1/net ip link set eth0 down
+    for number in $(seq 20); do
+        dd if=/dev/zero of=client1/mnt/A/$number bs=64k count=1 conv=fsync &
+    done 2>/dev/null
+    until [ "$(ls client2/mnt/A | wc -l)" -ge 10 ]; do sleep 0.1; done
+    sleep 2
+    timeout 60 dd if=/dev/zero of=client1/mnt/B/x bs=64k count=1 conv=fsync 2>/dev/null
+    echo $?
+    """
+    with started_cluster(script, ClusterSpec(servers=2, clients=2)) as process:
+        output, _ = process.communicate(timeout=120)
+    assert output.splitlines()[1:] == ["0"]
+
+
 def test_what_fails_is_said_last(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

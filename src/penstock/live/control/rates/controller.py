@@ -259,6 +259,7 @@ class Controller:
             )
         self._measure_offer(job, now)
         job.restart_measurement(now)
+        job.granted_bytes, job.ahead_at_post_bytes = 0.0, job.ahead_bytes
         job.is_active, job.posted_bytes = True, volume_bytes
         job.lost_at_post_s = job.lost_s(now)
         job.reported_bytes = job.supposed_bytes = 0.0
@@ -306,6 +307,7 @@ class Controller:
         supposed_bytes = job.volume_bytes - remaining_bytes
         allowed_bytes = max(supposed_bytes - job.supposed_bytes, 0.0)
         job.supposed_bytes = supposed_bytes
+        job.granted_bytes += job.rate * (now - job.offered_until_s)
         rate = 0.0 if remaining_bytes else job.rate
         if not job.is_active:
             rate = min(job.cap, job.nodes * self.start_rate)

@@ -84,6 +84,11 @@ class ControlledJob:
     """Time lost when the operation was posted."""
     reported_bytes: float = 0.0
     """Volume that the operation had moved at the last report."""
+    granted_bytes: float = 0.0
+    """Volume that its rates allowed since the operation was posted, however small the
+    operation is."""
+    ahead_at_post_bytes: float = 0.0
+    """`ahead_bytes` when the operation was posted."""
     needs_all: bool = False
     """True if it lends nothing, whatever it draws: see `SharedStorage.needs_all`."""
     pauses: bool = False

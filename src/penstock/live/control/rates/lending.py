@@ -9,28 +9,31 @@ divides the rest among the other jobs. The job gets its whole grant back when it
 the pause is over.
 
 What a job does is reported by its own processes, which may say anything. So activity
-without bytes has no share:
+without bytes has no share. A job that says it is held up must draw its grant, for that
+is what being held up means. If it draws less than `BELIEVED` of it, it is frugal like
+any other, and its user may be *doubted*: its jobs are frugal when an operation begins,
+and what they keep grows only with what they draw. A user is doubted
 
-- A job that says it is held up must draw its grant, for that is what being held up
-  means. If it draws less than `BELIEVED` of it, it is frugal like any other. If it was
-  held up in all reports of this time, its user is *doubted* for `DOUBTED_S`: jobs of
-  this user are frugal when an operation begins, and what they keep grows only with what
-  they draw. Bytes that a large call, or a drain, moved before they were granted count
-  as drawn until they are granted, also in the next operation.
-- The same holds if bytes are claimed that the kernel has not counted (`doubt`).
-- An operation that draws nothing for `LEND_AFTER_S` may be one slow call. The user is
-  doubted, too, but jobs get their whole grant with their first bytes.
-- Operations of a user that end one after another and have moved nothing count together:
-  after `LEND_AFTER_S` of them, the user is doubted in the same way, for
-  `EMPTY_DOUBTED_S`. Reads that memory serves look like that, too. An operation that
-  has moved anything ends the count: short operations of one byte keep their shares.
-- All frugal jobs together keep at most `LEND_FLOOR` of the bandwidth undrawn.
+- for `DOUBTED_S` if a job was held up in all reports of `LEND_AFTER_S` and drew less
+  than `BELIEVED` of its grant, or drew nothing. A program may be honest and do so: the
+  machine is too busy to run it, or one call is slow.
+- for `DOUBTED_S` if operations that have ended, `LEND_AFTER_S` of them or more, drew
+  less than `BELIEVED` of their grants together. No job is judged by one short operation
+  alone, and small writes or reads that memory serves look like that, too. Therefore the
+  next operations begin with `1 / BELIEVED` of what these drew.
+- for `FALSE_S` if bytes are claimed that the kernel has not counted (`doubt`).
+
+Bytes that a large call, or a drain, moved before they were granted count as drawn until
+they are granted, also in the next operation.
+
+All frugal jobs together keep at most `LEND_FLOOR` of the bandwidth undrawn.
 
 Times are in seconds, volumes in bytes, rates in bytes per second.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
@@ -40,9 +43,10 @@ from penstock.live.control.rates.jobs import ControlledJob
 __all__ = [
     "BELIEVED",
     "DOUBTED_S",
-    "EMPTY_DOUBTED_S",
+    "FALSE_S",
     "LEND_AFTER_S",
     "LEND_FLOOR",
+    "LEND_HEADROOM",
     "Lender",
 ]
 
@@ -60,24 +64,36 @@ LEND_UNTIL: Final = 0.9
 #: A job with one node that draws less than this part of its grant is not held up by it.
 #: Of n nodes, one may be held up while the others are idle.
 BELIEVED: Final = 0.25
-#: How long a user is doubted.
-DOUBTED_S: Final = 600.0
-#: The same after operations that have moved nothing, each of them short.
-EMPTY_DOUBTED_S: Final = 60.0
+#: How long a user is doubted whose jobs draw less than that.
+DOUBTED_S: Final = 60.0
+#: How long a user is doubted whose reports were false.
+FALSE_S: Final = 600.0
 #: What a job of a doubted user keeps is at most this multiple of its draw, before the
-#: headroom.
-_GROWTH: Final = 2.0
+#: headroom: it must draw `BELIEVED` of what it keeps,
+_GROWTH: Final = 1.0 / BELIEVED
+#: and more if its reports were false.
+_FALSE_GROWTH: Final = 2.0
 #: A job that was granted its rate for less than this has not shown yet what it draws.
 _MEASURED_S: Final = 0.5 * LEND_AFTER_S
 
 
 class _Doubt(NamedTuple):
-    """Why, and until when, the reports of a user are doubted."""
+    """Until when the reports of a user are doubted, and what follows."""
 
     until_s: float
+    draw: float
+    """Rate that its operations drew, and with which the next ones begin."""
     is_false: bool
-    """True: a job said that it was held up and did not draw, or claimed bytes that the
-    kernel did not count. False: an operation drew nothing; it may be one slow call."""
+    """True if its reports were false."""
+
+
+@dataclass(slots=True)
+class _Account:
+    """Operations of a user that have ended and were not judged yet, added up."""
+
+    elapsed_s: float = 0.0
+    granted_bytes: float = 0.0
+    drawn_bytes: float = 0.0
 
 
 class Lender:
@@ -97,35 +113,42 @@ class Lender:
         self._frugal: dict[int, ControlledJob] = {}
         #: Number of a user -> why the user is doubted.
         self._doubts: dict[int, _Doubt] = {}
-        #: Number of a user -> how long its last operations took that moved nothing.
-        self._empty_s: dict[int, float] = {}
+        #: Number of a user -> its operations that have ended.
+        self._accounts: dict[int, _Account] = {}
 
     def begin(self, job: ControlledJob, now: float) -> None:
         """Note that an operation of a job begins; it has moved nothing yet."""
-        if self._doubt_of(job, now):
-            self._make_frugal(job, 0.0)
+        doubt = self._doubt_of(job, now)
+        if doubt is not None:
+            self._make_frugal(job, doubt.draw)
 
     def end(self, job: ControlledJob, now: float, moved_bytes: float) -> None:
-        """Note that the operation of a job ends, which has moved `moved_bytes`."""
-        user = job.user_number
-        if moved_bytes:
-            self._empty_s.pop(user, None)
-        elif job.offered_bytes:
-            # Up to now, and not to its last call: so long it has had a share.
-            self._empty_s[user] = self._empty_s.get(user, 0.0) + job.since_post_s(now)
-            if self._empty_s[user] >= LEND_AFTER_S:
-                del self._empty_s[user]
-                self._suspect(job, now, EMPTY_DOUBTED_S)
+        """Note that the operation of a job ends, which has moved `moved_bytes`.
 
-    def _suspect(self, job: ControlledJob, now: float, doubted_s: float) -> None:
+        It counts up to now, and not to its last call: so long it has had a share.
+        """
+        if not job.granted_bytes:
+            return
+        account = self._accounts.setdefault(job.user_number, _Account())
+        account.elapsed_s += job.since_post_s(now)
+        account.granted_bytes += job.granted_bytes
+        account.drawn_bytes += job.ahead_at_post_bytes + moved_bytes
+        if account.elapsed_s >= LEND_AFTER_S:
+            del self._accounts[job.user_number]
+            if account.drawn_bytes < BELIEVED * account.granted_bytes:
+                draw = account.drawn_bytes / account.elapsed_s
+                self._suspect(job, now, _GROWTH * draw)
+
+    def _suspect(self, job: ControlledJob, now: float, draw: float) -> None:
         """Doubt the user of a job, unless its reports are known to be false."""
-        doubt, until_s = self._doubt_of(job, now), now + doubted_s
-        if doubt is None or (not doubt.is_false and doubt.until_s < until_s):
-            self._doubts[job.user_number] = _Doubt(until_s, is_false=False)
+        doubt = self._doubt_of(job, now)
+        if doubt is None or not doubt.is_false:
+            until_s = now + DOUBTED_S
+            self._doubts[job.user_number] = _Doubt(until_s, draw, is_false=False)
 
     def doubt(self, job: ControlledJob, now: float) -> None:
         """Forget what a job has drawn, and doubt its user: it was not true."""
-        self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=True)
+        self._doubts[job.user_number] = _Doubt(now + FALSE_S, 0.0, is_false=True)
         self._make_frugal(job, 0.0)
         job.restart_measurement(now)
         job.forget_surplus()
@@ -163,10 +186,8 @@ class Lender:
         if elapsed_s < LEND_AFTER_S and not pauses:
             return
         is_judged = not pauses and job.offered_bytes > 0.0
-        if is_judged and job.always_held_up:
-            self._doubts[job.user_number] = _Doubt(now + DOUBTED_S, is_false=True)
-        elif is_judged and not job.evidence_bytes:
-            self._suspect(job, now, DOUBTED_S)
+        if is_judged and (job.always_held_up or not job.evidence_bytes):
+            self._suspect(job, now, job.drawn_bytes / elapsed_s)
         elif not self._lends:
             return
         if pauses or job.drawn_bytes < LEND_BELOW * job.offered_bytes:
@@ -202,11 +223,12 @@ class Lender:
         """Let a job that lends use its whole grant again, or more of it if doubted."""
         doubt = self._doubt_of(job, now)
         elapsed_s = now - job.measured_since_s
-        if job.number in self._frugal and doubt and doubt.is_false and elapsed_s > 0.0:
-            draw = min(job.evidence_bytes / elapsed_s, job.kept_rate)
-            self._make_frugal(job, _GROWTH * draw)
-        else:
+        if job.number not in self._frugal or not doubt or elapsed_s <= 0.0:
             self._return_all(job)
+            return
+        draw = min(job.evidence_bytes / elapsed_s, job.kept_rate)
+        growth = _FALSE_GROWTH if doubt.is_false else _GROWTH
+        self._make_frugal(job, growth * draw)
 
     def _return_all(self, job: ControlledJob) -> None:
         """Let a job that lends use its whole grant again."""
