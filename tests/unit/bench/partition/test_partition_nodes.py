@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from penstock.bench.partition.nodes import script_of
-from penstock.bench.partition.scenes import PartitionApp
+from penstock.bench.partition.scenes import CALL_BYTES, PartitionApp
 
 
 @pytest.mark.parametrize("targets", [1, 3, 4])
@@ -31,7 +31,8 @@ def test_a_script_writes_two_files_on_each_target_in_every_phase(
     # The first phase begins at a given time, the second one after the work.
     assert [line[0] for line in lines] == ["123", "0"]
     for phase, line in enumerate(lines):
-        assert line[1:6] == ["3", "7000", "65536", "250000000", str(2 * targets)]
+        expected = [3, 7000, CALL_BYTES, 250_000_000, 2 * targets]
+        assert [int(word) for word in line[1:6]] == expected
         paths = [Path(word) for word in line[6:]]
         assert {path.name for path in paths} == {
             f"a-{phase}-{part}" for part in range(2 * targets)

@@ -262,7 +262,7 @@ class Controller:
         job.granted_bytes, job.ahead_at_post_bytes = 0.0, job.ahead_bytes
         job.is_active, job.posted_bytes = True, volume_bytes
         job.lost_at_post_s = job.lost_s(now)
-        job.reported_bytes = job.supposed_bytes = 0.0
+        job.reported_bytes = job.supposed_bytes = job.overdue_bytes = 0.0
         self._columns.post(job.number, now, now - job.work_since_s, volume_bytes)
         self._lender.begin(job, now)
 
@@ -299,19 +299,21 @@ class Controller:
         columns.update(number, now, remaining_bytes, job.cap)
         job.add_drawn(max(moved_bytes - job.reported_bytes, 0.0))
         job.reported_bytes = job.supposed_bytes = moved_bytes
+        job.overdue_bytes = 0.0
         self._lender.watch(job, now, held_up=held_up, pauses=pauses)
 
     def _measure_offer(self, job: ControlledJob, now: float) -> None:
         """Add to `offered_bytes` what the grant has allowed since it was last added."""
-        remaining_bytes = job.remaining_bytes(now)
-        supposed_bytes = job.volume_bytes - remaining_bytes
-        allowed_bytes = max(supposed_bytes - job.supposed_bytes, 0.0)
-        job.supposed_bytes = supposed_bytes
-        job.granted_bytes += job.rate * (now - job.offered_until_s)
-        rate = 0.0 if remaining_bytes else job.rate
         if not job.is_active:
             rate = min(job.cap, job.nodes * self.start_rate)
-        job.add_offered(now, allowed_bytes, rate)
+            job.add_offered(now, 0.0, rate * (now - job.offered_until_s))
+            return
+        overdue_bytes = self._columns.overdue_bytes(job.number, now)
+        supposed_bytes = job.volume_bytes - job.remaining_bytes(now)
+        allowed_bytes = max(supposed_bytes - job.supposed_bytes, 0.0)
+        granted_bytes = max(allowed_bytes + overdue_bytes - job.overdue_bytes, 0.0)
+        job.supposed_bytes, job.overdue_bytes = supposed_bytes, overdue_bytes
+        job.add_offered(now, allowed_bytes, granted_bytes)
 
     def set_needs_all(self, job_key: str, *, needs_all: bool) -> None:
         """Set whether a job keeps its whole grant, whatever it draws of it."""

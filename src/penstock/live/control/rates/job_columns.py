@@ -239,6 +239,15 @@ class JobColumns:
         moved = state.rate[i] * (now - state.since[i])
         return float(max(state.remaining_then[i] - moved, 0.0))
 
+    def overdue_bytes(self, i: int, now: float) -> float:
+        """Return what its rate has granted job `i` beyond the volume of its operation.
+
+        The next decision raises the volume: see `steps.raise_volume`.
+        """
+        state = self.state
+        moved = state.rate[i] * (now - state.since[i])
+        return float(max(moved - state.remaining_then[i], 0.0))
+
     def next_instant(self) -> float:
         """Return when the policy wants to be woken or an operation is complete."""
         return float(self.state.due[1])

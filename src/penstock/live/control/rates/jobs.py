@@ -85,7 +85,7 @@ class ControlledJob:
     reported_bytes: float = 0.0
     """Volume that the operation had moved at the last report."""
     granted_bytes: float = 0.0
-    """Volume that its rates allowed since the operation was posted, however small the
+    """Volume that its rates granted since the operation was posted, however small the
     operation is."""
     ahead_at_post_bytes: float = 0.0
     """`ahead_bytes` when the operation was posted."""
@@ -112,6 +112,8 @@ class ControlledJob:
     supposed_bytes: float = 0.0
     """Volume that its operation had moved when `offered_bytes` was last updated, if it
     drew its grant since the last report."""
+    overdue_bytes: float = 0.0
+    """Volume that its rates had granted beyond the operation at that time."""
     frugal_draw: float = 0.0
     """Rate that it drew when it was found to be frugal."""
     kept_rate: float = inf
@@ -128,15 +130,17 @@ class ControlledJob:
         self.drawn_bytes += moved_bytes
         self.ahead_bytes = max(self.ahead_bytes + moved_bytes, 0.0)
 
-    def add_offered(self, now: float, allowed_bytes: float, rate: float) -> None:
+    def add_offered(
+        self, now: float, allowed_bytes: float, granted_bytes: float
+    ) -> None:
         """Add a volume that its grant has allowed since this was last called.
 
-        If all of its operation is moved, it is allowed nothing more. Its calls then
-        still pay for what they moved ahead, at `rate`.
+        If all of its operation is moved, it is allowed nothing more. What its rate
+        still grants pays for what its calls have moved ahead.
         """
-        paid_bytes = rate * (now - self.offered_until_s)
         self.offered_bytes += allowed_bytes
-        self.ahead_bytes -= max(allowed_bytes, paid_bytes)
+        self.granted_bytes += granted_bytes
+        self.ahead_bytes -= granted_bytes
         self.offered_until_s = now
 
     def forget_surplus(self) -> None:

@@ -88,7 +88,7 @@ class _Doubt(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Account:
+class _EndedOperations:
     """Operations of a user that have ended and were not judged yet, added up."""
 
     elapsed_s: float = 0.0
@@ -114,7 +114,7 @@ class Lender:
         #: Number of a user -> why the user is doubted.
         self._doubts: dict[int, _Doubt] = {}
         #: Number of a user -> its operations that have ended.
-        self._accounts: dict[int, _Account] = {}
+        self._ended: dict[int, _EndedOperations] = {}
 
     def begin(self, job: ControlledJob, now: float) -> None:
         """Note that an operation of a job begins; it has moved nothing yet."""
@@ -129,14 +129,14 @@ class Lender:
         """
         if not job.granted_bytes:
             return
-        account = self._accounts.setdefault(job.user_number, _Account())
-        account.elapsed_s += job.since_post_s(now)
-        account.granted_bytes += job.granted_bytes
-        account.drawn_bytes += job.ahead_at_post_bytes + moved_bytes
-        if account.elapsed_s >= LEND_AFTER_S:
-            del self._accounts[job.user_number]
-            if account.drawn_bytes < BELIEVED * account.granted_bytes:
-                draw = account.drawn_bytes / account.elapsed_s
+        ended = self._ended.setdefault(job.user_number, _EndedOperations())
+        ended.elapsed_s += job.since_post_s(now)
+        ended.granted_bytes += job.granted_bytes
+        ended.drawn_bytes += job.ahead_at_post_bytes + moved_bytes
+        if ended.elapsed_s >= LEND_AFTER_S:
+            del self._ended[job.user_number]
+            if ended.drawn_bytes < BELIEVED * ended.granted_bytes:
+                draw = ended.drawn_bytes / ended.elapsed_s
                 self._suspect(job, now, _GROWTH * draw)
 
     def _suspect(self, job: ControlledJob, now: float, draw: float) -> None:
