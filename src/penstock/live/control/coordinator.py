@@ -269,7 +269,7 @@ class Coordinator:
             job.read(agent, counters)
             job.count_processes()
             job.measure_draw(now)
-            job.storage.read(job.key, job.usage, now)
+            job.storage.read(job, now)
             if self.agent_config.mode != "off":
                 self._operations.read(job, agent, now)
         self._agents[agent].throttled = report.throttled

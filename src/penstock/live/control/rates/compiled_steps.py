@@ -10,7 +10,7 @@ For the same reason, columns are passed as arrays of addresses
 from __future__ import annotations
 
 from functools import cache, partial
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numba import types
@@ -44,6 +44,9 @@ __all__ = [
     "store_policy",
     "update_compiled",
 ]
+
+#: Name of a field of the inputs -> the number of its word.
+_PLACES: Final = {name: place for place, name in enumerate(EngineInput._fields)}
 
 _input = unpacker(EngineInput)
 _state = unpacker(State)
@@ -159,7 +162,7 @@ class CompiledSteps:
         # Compiled code holds addresses only: keep the memory alive.
         self._alive = inputs, state
         words = addresses(inputs), addresses(state)
-        self._scalars = words[0].view(np.float64)
+        self._scalars = memoryview(words[0].view(np.float64))
         function = np.zeros(8, dtype=np.uint64)
         _machine(store_policy)(function, allocate)
         self.post = partial(_machine(post_compiled), *words)
@@ -172,7 +175,7 @@ class CompiledSteps:
 
     def set_scalar(self, name: str, value: float) -> None:
         """Set a scalar of the inputs."""
-        self._scalars[EngineInput._fields.index(name)] = value
+        self._scalars[_PLACES[name]] = value
 
 
 def _machine(function: Any) -> Any:

@@ -200,7 +200,14 @@ class Controller:
             iteration_time=history.iteration_time_s,
         )
         self._jobs[job_key] = ControlledJob(
-            job_key, number, self._columns, nodes, cap, bandwidth, work_since_s=now
+            job_key,
+            number,
+            self._users.number_of(user),
+            self._columns,
+            nodes,
+            cap,
+            bandwidth,
+            work_since_s=now,
         )
         missing = ("",) * (number + 1 - len(self._keys))
         keys = (*self._keys, *missing)
@@ -257,7 +264,7 @@ class Controller:
             raise InputError(
                 f"job {job_key!r} already has an operation", remedy="complete it first"
             )
-        self._measure_offer(job, now)
+        self._pay_ahead(job, now)
         job.restart_measurement(now)
         job.granted_bytes, job.ahead_at_post_bytes = 0.0, job.ahead_bytes
         job.is_active, job.posted_bytes = True, volume_bytes
@@ -291,7 +298,7 @@ class Controller:
         now = self._at(now)
         job = self._active_job(job_key)
         columns, number = self._columns, job.number
-        self._measure_offer(job, now)
+        job.measure_grants(now)
         volume_bytes = volume_bytes or _raised(job.volume_bytes, moved_bytes)
         columns.state.volume[number] = volume_bytes
         # The last call may be in flight when all of a certain volume is counted.
@@ -302,18 +309,10 @@ class Controller:
         job.overdue_bytes = 0.0
         self._lender.watch(job, now, held_up=held_up, pauses=pauses)
 
-    def _measure_offer(self, job: ControlledJob, now: float) -> None:
-        """Add to `offered_bytes` what the grant has allowed since it was last added."""
-        if not job.is_active:
-            rate = min(job.cap, job.nodes * self.start_rate)
-            job.add_offered(now, 0.0, rate * (now - job.offered_until_s))
-            return
-        overdue_bytes = self._columns.overdue_bytes(job.number, now)
-        supposed_bytes = job.volume_bytes - job.remaining_bytes(now)
-        allowed_bytes = max(supposed_bytes - job.supposed_bytes, 0.0)
-        granted_bytes = max(allowed_bytes + overdue_bytes - job.overdue_bytes, 0.0)
-        job.supposed_bytes, job.overdue_bytes = supposed_bytes, overdue_bytes
-        job.add_offered(now, allowed_bytes, granted_bytes)
+    def _pay_ahead(self, job: ControlledJob, now: float) -> None:
+        """Let a job without an operation pay for what its calls have moved ahead."""
+        if job.ahead_bytes > 0.0:
+            job.pay_ahead(now, min(job.cap, job.nodes * self.start_rate))
 
     def set_needs_all(self, job_key: str, *, needs_all: bool) -> None:
         """Set whether a job keeps its whole grant, whatever it draws of it."""
@@ -350,10 +349,13 @@ class Controller:
         """
         now = self._at(now)
         job = self._active_job(job_key)
-        posted = float(self._columns.state.posted[job.number])
-        ended = now if ended is None else min(max(ended, posted), now)
+        if ended is None:
+            ended = now
+        else:
+            posted = float(self._columns.state.posted[job.number])
+            ended = min(max(ended, posted), now)
         volume_bytes = job.posted_bytes if moved_bytes is None else moved_bytes
-        self._measure_offer(job, now)
+        job.measure_grants(now)
         job.add_drawn(max(volume_bytes - job.reported_bytes, 0.0))
         self._lender.end(job, now, volume_bytes)
         job.restart_measurement(now)
@@ -432,7 +434,10 @@ class Controller:
         if job.allowance == rate:
             return
         now = self._at(now)
-        self._measure_offer(job, now)
+        if job.is_active:
+            job.measure_grants(now)
+        else:
+            self._pay_ahead(job, now)
         job.allowance = rate
         self._set_cap(job, now)
         # What it drew under the old allowance says nothing about the new one.
@@ -503,7 +508,8 @@ class Controller:
 
     def _at(self, now: float) -> float:
         """Return `now`, or the latest instant seen: time never goes back."""
-        self._now = max(self._now, now)
+        if now > self._now:
+            self._now = now
         return self._now
 
 

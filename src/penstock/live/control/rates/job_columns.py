@@ -90,6 +90,9 @@ class JobColumns:
     def __init__(self, policy: Policy, capacity: float, *, compiled: bool) -> None:
         self._prefers_compiled = compiled
         self._capacity = capacity
+        #: The scalars of the inputs that were set. They change with every decision and
+        #: go to the kernels only: `inputs` shows them after its next replacement.
+        self.scalars = {"capacity": capacity}
         self.inputs: Any = _blank_input(_FIRST_SIZE, capacity)
         self.state: Any = _blank_state(_FIRST_SIZE)
         #: What the policy wanted before lending, by job; None: nothing is lent.
@@ -195,7 +198,7 @@ class JobColumns:
                 "a job",
                 rate=float(self.state.wanted[number]),
                 cap=float(self.inputs.cap[number]),
-                capacity=self.inputs.capacity,
+                capacity=self.scalars["capacity"],
                 wake=wake,
             )
             raise contract_error(self.policy, breach, self.state.clock[NOW])
@@ -239,14 +242,17 @@ class JobColumns:
         moved = state.rate[i] * (now - state.since[i])
         return float(max(state.remaining_then[i] - moved, 0.0))
 
-    def overdue_bytes(self, i: int, now: float) -> float:
-        """Return what its rate has granted job `i` beyond the volume of its operation.
+    def granted(self, i: int, now: float) -> tuple[float, float]:
+        """Return what its rates have granted job `i`: of its operation, and beyond it.
 
-        The next decision raises the volume: see `steps.raise_volume`.
+        If they have granted more than its volume, the next decision raises the volume:
+        see `steps.raise_volume`.
         """
         state = self.state
         moved = state.rate[i] * (now - state.since[i])
-        return float(max(moved - state.remaining_then[i], 0.0))
+        left = state.remaining_then[i] - moved
+        volume = state.volume[i]
+        return (volume - left, 0.0) if left > 0.0 else (volume, -left)
 
     def next_instant(self) -> float:
         """Return when the policy wants to be woken or an operation is complete."""
@@ -261,14 +267,14 @@ class JobColumns:
 
     def set_scalar(self, name: str, value: float) -> None:
         """Set a scalar of the inputs, e.g. ``window_end``."""
-        self.inputs = self.inputs._replace(**{name: value})
+        self.scalars[name] = value
         self._steps.set_scalar(name, value)
 
     def set_policy(self, policy: Policy) -> None:
         """Replace the policy; a policy that cannot be compiled changes nothing."""
         # At least one entry: a column must have an address.
         parameters = memoryview(array("d", [*policy.parameters, 0.0]))
-        inputs = self.inputs._replace(parameters=parameters)
+        inputs = self.inputs._replace(parameters=parameters, **self.scalars)
         self._steps = self._steps_for(policy, inputs)
         self.policy, self.inputs = policy, inputs
         self.request_decision()
@@ -284,7 +290,9 @@ class JobColumns:
 
     def _grow(self) -> None:
         size = self.inputs.entries
-        self.inputs = _grown(EngineInput, self.inputs, _blank_input(2 * size, 0.0))
+        inputs = _grown(EngineInput, self.inputs, _blank_input(2 * size, 0.0))
+        parameters = self.inputs.parameters
+        self.inputs = inputs._replace(parameters=parameters, **self.scalars)
         self.state = _grown(State, self.state, _blank_state(2 * size))
         self._free = list(range(size, 2 * size))
         self._steps = self._steps_for(self.policy, self.inputs)
@@ -396,16 +404,9 @@ def _blank_state(entries: int) -> State:
 
 
 def _grown(struct: Any, old: Any, new: Any) -> Any:
-    """Copy the contents of `old` into `new`, which is larger; return `new`."""
+    """Copy the columns of `old` into `new`, which is larger; return `new`."""
     for name in kinds(struct):
         before, after = getattr(old, name), getattr(new, name)
         if isinstance(before, memoryview) and name != "parameters":
             after[: len(before)] = before
-    scalars = {
-        name: getattr(old, name)
-        for name in ("capacity", "window_begin", "window_end", "dedicated_events")
-        if hasattr(old, name)
-    }
-    if struct is EngineInput:
-        scalars["parameters"] = old.parameters
-    return new._replace(**scalars)
+    return new

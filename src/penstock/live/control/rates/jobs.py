@@ -64,6 +64,8 @@ class ControlledJob:
     key: str
     number: int
     """Index of the job in the columns."""
+    user_number: int
+    """Number of its user in the columns."""
     columns: JobColumns
     nodes: int
     own_cap: float
@@ -100,7 +102,7 @@ class ControlledJob:
     offered_bytes: float = 0.0
     """Volume that its grant allowed in this interval."""
     offered_until_s: float = 0.0
-    """When `offered_bytes` was last updated."""
+    """When its grants were last measured."""
     ahead_bytes: float = 0.0
     """Volume that it has moved and its grants have not allowed yet: a large call, or a
     step of a drain, is made in one piece and held up afterwards. A grant that it did
@@ -110,8 +112,8 @@ class ControlledJob:
     always_held_up: bool = True
     """True if calls were held up before every report of this interval."""
     supposed_bytes: float = 0.0
-    """Volume that its operation had moved when `offered_bytes` was last updated, if it
-    drew its grant since the last report."""
+    """Volume that its operation had moved when its grants were last measured, if it
+    drew them since the last report."""
     overdue_bytes: float = 0.0
     """Volume that its rates had granted beyond the operation at that time."""
     frugal_draw: float = 0.0
@@ -121,7 +123,9 @@ class ControlledJob:
 
     def restart_measurement(self, now: float) -> None:
         """Begin a new interval over which its draw is compared with its grant."""
-        self.ahead_bytes = self.surplus_bytes = max(self.ahead_bytes, 0.0)
+        if self.ahead_bytes < 0.0:
+            self.ahead_bytes = 0.0
+        self.surplus_bytes = self.ahead_bytes
         self.measured_since_s, self.drawn_bytes, self.offered_bytes = now, 0.0, 0.0
         self.always_held_up = True
 
@@ -130,17 +134,24 @@ class ControlledJob:
         self.drawn_bytes += moved_bytes
         self.ahead_bytes = max(self.ahead_bytes + moved_bytes, 0.0)
 
-    def add_offered(
-        self, now: float, allowed_bytes: float, granted_bytes: float
-    ) -> None:
-        """Add a volume that its grant has allowed since this was last called.
+    def measure_grants(self, now: float) -> None:
+        """Add what its rates have granted its operation since the last measurement.
 
         If all of its operation is moved, it is allowed nothing more. What its rate
         still grants pays for what its calls have moved ahead.
         """
+        supposed_bytes, overdue_bytes = self.columns.granted(self.number, now)
+        allowed_bytes = max(supposed_bytes - self.supposed_bytes, 0.0)
+        granted_bytes = max(allowed_bytes + overdue_bytes - self.overdue_bytes, 0.0)
+        self.supposed_bytes, self.overdue_bytes = supposed_bytes, overdue_bytes
         self.offered_bytes += allowed_bytes
         self.granted_bytes += granted_bytes
         self.ahead_bytes -= granted_bytes
+        self.offered_until_s = now
+
+    def pay_ahead(self, now: float, rate: float) -> None:
+        """Pay for what its calls have moved ahead; it has no operation, but `rate`."""
+        self.ahead_bytes -= rate * (now - self.offered_until_s)
         self.offered_until_s = now
 
     def forget_surplus(self) -> None:
@@ -151,11 +162,6 @@ class ControlledJob:
     def evidence_bytes(self) -> float:
         """Volume that shows that it uses its grant in this interval."""
         return self.surplus_bytes + self.drawn_bytes
-
-    @property
-    def user_number(self) -> int:
-        """Number of its user in the columns."""
-        return int(self.columns.inputs.user[self.number])
 
     @property
     def is_frugal(self) -> bool:

@@ -33,7 +33,6 @@ Times are in seconds, volumes in bytes, rates in bytes per second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
@@ -87,13 +86,15 @@ class _Doubt(NamedTuple):
     """True if its reports were false."""
 
 
-@dataclass(slots=True)
-class _EndedOperations:
+class _EndedOperations(NamedTuple):
     """Operations of a user that have ended and were not judged yet, added up."""
 
-    elapsed_s: float = 0.0
-    granted_bytes: float = 0.0
-    drawn_bytes: float = 0.0
+    elapsed_s: float
+    granted_bytes: float
+    drawn_bytes: float
+
+
+_NO_OPERATIONS: Final = _EndedOperations(0.0, 0.0, 0.0)
 
 
 class Lender:
@@ -129,15 +130,16 @@ class Lender:
         """
         if not job.granted_bytes:
             return
-        ended = self._ended.setdefault(job.user_number, _EndedOperations())
-        ended.elapsed_s += job.since_post_s(now)
-        ended.granted_bytes += job.granted_bytes
-        ended.drawn_bytes += job.ahead_at_post_bytes + moved_bytes
-        if ended.elapsed_s >= LEND_AFTER_S:
-            del self._ended[job.user_number]
-            if ended.drawn_bytes < BELIEVED * ended.granted_bytes:
-                draw = ended.drawn_bytes / ended.elapsed_s
-                self._suspect(job, now, _GROWTH * draw)
+        user = job.user_number
+        elapsed_s, granted_bytes, drawn_bytes = self._ended.pop(user, _NO_OPERATIONS)
+        elapsed_s += job.since_post_s(now)
+        granted_bytes += job.granted_bytes
+        drawn_bytes += job.ahead_at_post_bytes + moved_bytes
+        if elapsed_s < LEND_AFTER_S:
+            ended = _EndedOperations(elapsed_s, granted_bytes, drawn_bytes)
+            self._ended[user] = ended
+        elif drawn_bytes < BELIEVED * granted_bytes:
+            self._suspect(job, now, _GROWTH * (drawn_bytes / elapsed_s))
 
     def _suspect(self, job: ControlledJob, now: float, draw: float) -> None:
         """Doubt the user of a job, unless its reports are known to be false."""
@@ -246,7 +248,7 @@ class Lender:
         columns, fixed = self._columns, dict[int, float]()
         for job in self._frugal.values():
             self._update_kept_rate(job)
-        if not self._overprovided(fixed):
+        if not self._frugal or not self._overprovided(fixed):
             columns.shares_before_lending = None
             columns.end_decision(wake)
             return

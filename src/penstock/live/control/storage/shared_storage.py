@@ -12,12 +12,15 @@ Times are in seconds, rates in bytes per second.
 from __future__ import annotations
 
 from math import ceil, inf, log2
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from penstock.live.control.activity.usage import Kind, Usage
+from penstock.live.control.activity.usage import Kind
 from penstock.live.control.rates.controller import Controller
 from penstock.live.control.storage.bandwidth import BandwidthEstimator
 from penstock.live.wire.messages import BandwidthBelief, StorageStatus
+
+if TYPE_CHECKING:
+    from penstock.live.control.records import JobRecord  # imports this module
 
 __all__ = ["START_SHARES", "UNKNOWN_CAPACITY", "SharedStorage", "start_rate"]
 
@@ -85,12 +88,12 @@ class SharedStorage:
             self.active.add(job_key)
         origin.leave(job_key, now)
 
-    def read(self, job_key: str, usage: Usage, now: float) -> None:
+    def read(self, job: JobRecord, now: float) -> None:
         """Take the counters of one of its jobs."""
         self.is_touched = True
         if self.estimator is not None:
-            lends = self.controller.job(job_key).is_frugal
-            self.estimator.read(job_key, now, usage, lends=lends)
+            lends = job.controlled.is_frugal
+            self.estimator.read(job.key, now, job.usage, lends=lends)
 
     def needs_all(self, job_key: str) -> bool:
         """Return True if a job lends nothing, although it is not held up.

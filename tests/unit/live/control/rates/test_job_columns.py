@@ -83,6 +83,20 @@ def test_a_kernel_and_a_plain_policy_on_the_same_columns() -> None:
     assert changes(columns) == [(a, 1.0)]
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_a_scalar_goes_to_the_policy_without_a_new_struct(compiled: bool) -> None:
+    columns = columns_with(compiled=compiled)
+    a = added(columns, 1)[0]
+    columns.post(a, 1.0, 1.0, 400.0)
+    inputs = columns.inputs
+    columns.set_scalar("capacity", 30.0)
+    columns.begin_decision(1.0)
+    columns.end_decision(columns.ask())
+    assert changes(columns) == [(a, 30.0)]
+    # Every decision sets a scalar, and a struct has dozens of columns.
+    assert columns.inputs is inputs
+
+
 @kernel
 def _uncompilable(view: View, rates: Floats) -> float:
     return view.no_such_field  # type: ignore[attr-defined,no-any-return]
@@ -110,4 +124,4 @@ def test_asking_again_with_less() -> None:
     # It has all that it can use and loses no time; its cap is restored.
     assert columns.loss(a, 9.0) == 0.0
     assert columns.inputs.cap[a] == 100.0
-    assert columns.inputs.capacity == 100.0
+    assert columns.scalars["capacity"] == 100.0
