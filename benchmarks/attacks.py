@@ -148,6 +148,10 @@ def _prepared(kind: str) -> Iterator[tuple[Daemon, Mapping[str, str]]]:
         with _listening() as daemon:
             yield daemon, {}
         return
+    if kind == "fill":
+        with scene(is_small=True, lease="5 s") as daemon:
+            yield daemon, {}
+        return
     memory, *_ = places = [Path(f"{place}{VICTIM}") for place in SHARED_PLACES]
     with scene(lease="5 s") as daemon:
         try:

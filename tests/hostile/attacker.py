@@ -239,6 +239,20 @@ def damage(path: Path) -> None:
         time.sleep(0.001)
 
 
+def fill(path: Path) -> None:
+    """Make the pages of 20 jobs longer until the disk is full, again and again."""
+    pages = [page for number in range(20) if (page := _attach(path, f"job{number}"))]
+    files = [os.open(page, os.O_RDWR) for page in pages]
+    block = bytes(1 << 20)
+    _ready()
+    while True:
+        for descriptor in files:
+            with suppress(OSError):
+                while os.pwrite(descriptor, block, os.fstat(descriptor).st_size):
+                    pass
+        time.sleep(0.001)
+
+
 def trace(path: Path) -> None:
     """Claim staged data in 40 jobs, and try to take over the drainers that come."""
     folder = path.parents[1] / "data" / "journals"
@@ -341,7 +355,7 @@ def _fork() -> None:
 _ALL = (attach, connect, scribble, claim, post, trickle, ask, start, link, damage)
 ATTACKS: dict[str, Callable[[Path], None]] = {each.__name__: each for each in _ALL}
 #: Attacks on a daemon that has more than the usual settings.
-FURTHER_ATTACKS = {each.__name__: each for each in (trace, squat, replay)}
+FURTHER_ATTACKS = {each.__name__: each for each in (fill, trace, squat, replay)}
 MOUNT_ATTACKS = {each.__name__: each for each in (look, forge)}
 
 

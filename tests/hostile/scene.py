@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,6 +31,7 @@ __all__ = [
     "attack",
     "descriptors",
     "scene",
+    "small_disk",
     "socket_of",
     "status",
     "victim",
@@ -58,8 +59,20 @@ class Victim:
 
 
 @contextmanager
-def scene(**settings: str) -> Iterator[Daemon]:
-    """Yield a running daemon that serves all users."""
+def small_disk(folder: Path) -> Iterator[None]:
+    """Have a file system of 64 MiB at a folder, which is made."""
+    folder.mkdir()
+    options = ["-t", "tmpfs", "-o", "size=64m,mode=755"]
+    subprocess.run(["mount", *options, "none", str(folder)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@contextmanager
+def scene(*, is_small: bool = False, **settings: str) -> Iterator[Daemon]:
+    """Yield a running daemon that serves all users; `is_small`: on a small disk."""
     folder = Path(tempfile.mkdtemp(prefix="penstock-hostile-"))
     folder.chmod(0o711)
     # Other users need not have access to the folder of this checkout.
@@ -68,12 +81,13 @@ def scene(**settings: str) -> Iterator[Daemon]:
     settings = {"bandwidth": f"{BANDWIDTH} B/s", "users": "all"} | settings
     daemon = Daemon(folder, **settings)
     daemon.data.chmod(0o777)
-    try:
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder)
+        if is_small:
+            stack.enter_context(small_disk(daemon.home))
+        stack.callback(daemon.close)
         daemon.start()
         yield daemon
-    finally:
-        daemon.close()
-        shutil.rmtree(folder)
 
 
 def _environment() -> dict[str, str]:

@@ -133,7 +133,12 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
         return await stack.enter_async_context(join(settings, home, pages, node))
     control_loop = _control_loop(settings)
     stack.callback(control_loop.close)
-    agent = Agent(pages, partial(control_loop.receive, node), settings.journals)
+    agent = Agent(
+        pages,
+        partial(control_loop.receive, node),
+        settings.journals,
+        spares=home / "spares",
+    )
     control_loop.links[node] = agent.receive
     if settings.predict == "ftio":
         from penstock.live.daemon.prediction import ftio_predictor  # noqa: PLC0415 - an extra

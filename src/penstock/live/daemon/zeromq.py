@@ -130,7 +130,12 @@ async def join(
         prepare_client(socket, keys)
         socket.identity = node.encode()
         attach(socket.connect, settings.join)
-        agent = Agent(pages, lambda message: _send(socket, message), settings.journals)
+        agent = Agent(
+            pages,
+            lambda message: _send(socket, message),
+            settings.journals,
+            spares=home / "spares",
+        )
 
         async def renew() -> None:
             renew_client(socket, keys, settings.join)

@@ -32,6 +32,7 @@ from penstock.live.node.file_system import storage_name
 from penstock.live.node.local_job import JobNote, LocalJob, find_bypass
 from penstock.live.node.pages.bell import Bell
 from penstock.live.node.pages.bells import Bells
+from penstock.live.node.pages.room import PageRoom
 from penstock.live.node.pages.shared_file import SharedFileError
 from penstock.live.node.processes import WatchedProcesses
 from penstock.live.node.report_schedule import ReportSchedule
@@ -106,6 +107,8 @@ class Agent:
         Returns the monotonic time (s).
     budgets
         What each user may take of the agent.
+    spares
+        Folder of files for new jobs while the file system is full; None: there is none.
     """
 
     def __init__(
@@ -115,6 +118,7 @@ class Agent:
         journals: Sequence[str] = (),
         clock: Callable[[], float] = time.monotonic,
         budgets: Budgets | None = None,
+        spares: Path | None = None,
     ) -> None:
         self._folder = folder
         self._send = send
@@ -126,7 +130,8 @@ class Agent:
         self._throttled: list[ThrottledUser] = []
         #: Job key -> job.
         self._jobs: dict[str, LocalJob] = {}
-        self._bells = Bells(folder, self._on_ring)
+        self._room = PageRoom(self.budgets, spares)
+        self._bells = Bells(folder, self._on_ring, room=self._room)
         self._schedule = ReportSchedule(self._jobs, self.budgets)
         #: Jobs that were reported since the last measurement of bypassed control.
         self._to_measure: set[str] = set()
@@ -164,6 +169,7 @@ class Agent:
             elif job is not None:
                 self._continue(job)
         self._bells.remove_unused()
+        self._room.prepare()
         self._sweeper.search(self._journals)
         self._greet()
 
@@ -189,6 +195,7 @@ class Agent:
             job.close()
         self._processes.close()
         self._jobs.clear()
+        self._room.close()
         self._bypass_thread.end(_END_S, drops=True)
         self._sweeper.close()
         self._merger.close()
@@ -215,6 +222,8 @@ class Agent:
         self._throttled = self.budgets.throttled(now_s)
         for job in [job for job in self._jobs.values() if job.is_over]:
             self._remove(job)
+        pages = [(job.note.user, job.page.file) for job in self._jobs.values()]
+        self._room.cut([*pages, *self._bells.files()], now_s)
         self._renew(now_s)
         if self._bypass_measurement is None or self._bypass_measurement.done():
             self._measure_bypass()
@@ -334,7 +343,7 @@ class Agent:
     def _release(self, job: LocalJob) -> None:
         """Remove the page of a job, and drain the journals that the job left behind."""
         self._sweeper.sweep(job.leftovers())
-        job.close(remove=True)
+        job.close(remove=True, room=self._room)
 
     # --- Messages of the controller ---------------------------------------------------
 
@@ -515,6 +524,10 @@ class Agent:
             return self._jobs[note.job_key]
         if registers:
             self.budgets.keep(note.user, Holding.JOBS)
+        elif self.budgets.was_refused(note.user, Holding.BYTES, self._clock()):
+            raise UnavailableError(
+                f"user {note.user} has made pages longer", remedy="wait for a minute"
+            )
         elif not self.budgets.hold(note.user, Holding.JOBS, self._clock()):
             raise UnavailableError(
                 f"user {note.user} has too many jobs on this node",
@@ -542,7 +555,7 @@ class Agent:
     def _create(self, note: JobNote, bell: Bell) -> LocalJob:
         note.bell_slot = bell.take_slot(note.job_key)
         try:
-            return LocalJob.create(self._folder, note)
+            return LocalJob.create(self._folder, note, self._room.take_spare)
         except (PenstockError, OSError):
             self._bells.free(note.user, note.bell_slot)
             raise

@@ -44,6 +44,7 @@ class Holding(StrEnum):
     CONNECTIONS = "connections were refused: too many are open"
     PROCESSES = "processes were refused: too many are controlled"
     JOBS = "jobs were refused: too many are controlled"
+    BYTES = "pages were cut to their size: they were made longer"
 
 
 #: Tokens per second, and the most that can be saved up.
@@ -57,6 +58,8 @@ _MOST: Final = {
     Holding.CONNECTIONS: 256,
     Holding.PROCESSES: 4096,
     Holding.JOBS: 1000,
+    # Pages have the size that the daemon gave them.
+    Holding.BYTES: 0,
 }
 
 
@@ -226,6 +229,11 @@ class Budgets:
         refusals = self._of(user).refusals
         before = refusals.get(what, (0, 0.0))[0]
         refusals[what] = before + times, now_s
+
+    def was_refused(self, user: int, what: Spending | Holding, now_s: float) -> bool:
+        """Return True if this was refused to a user in the last minute."""
+        _, last_s = self._of(user).refusals.get(what, (0, -inf))
+        return not is_operator(user) and now_s - last_s <= _SHOWN_S
 
     def throttled(self, now_s: float) -> list[ThrottledUser]:
         """Return who was refused what in the last minute; forget unused budgets."""

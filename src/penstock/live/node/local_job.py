@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from math import inf
@@ -37,6 +37,7 @@ from penstock.live.node.pages.page import (
     PageState,
     Staged,
 )
+from penstock.live.node.pages.room import PageRoom
 from penstock.live.node.pages.shared_file import SharedFileError
 from penstock.live.staging.drainers import Drainer, Leftover
 from penstock.live.wire.identity import is_operator, process_start_ticks
@@ -155,11 +156,19 @@ class LocalJob:
         self._closed = False
 
     @classmethod
-    def create(cls, folder: Path, note: JobNote) -> Self:
-        """Create a page that only the user of the job can map."""
+    def create(
+        cls,
+        folder: Path,
+        note: JobNote,
+        take_spare: Callable[[Path, int], bool] = lambda _path, _size_bytes: False,
+    ) -> Self:
+        """Create a page that only the user of the job can map.
+
+        See `SharedFile.create` for `take_spare`.
+        """
         path = folder / f"{sha256(note.job_key.encode()).hexdigest()[:20]}.page"
         path.unlink(missing_ok=True)
-        page = Page.create(path)
+        page = Page.create(path, take_spare=take_spare)
         try:
             if note.user != os.geteuid():
                 os.chown(path, note.user, note.group)
@@ -252,9 +261,12 @@ class LocalJob:
         path = self.page.path.with_suffix(".note")
         fresh = path.with_suffix(".new")
         # If this fails, only a later agent is affected: it cannot reopen the page.
-        with suppress(OSError):
+        try:
             fresh.write_bytes(msgspec.json.encode(self.note))
             fresh.replace(path)
+        except OSError:
+            with suppress(OSError):
+                fresh.unlink()
 
     # --- The page ---------------------------------------------------------------------
 
@@ -471,16 +483,19 @@ class LocalJob:
         self._looked_s = now_s
         return self.leftovers(only_orphans=True)
 
-    def close(self, *, remove: bool = False) -> None:
+    def close(self, *, remove: bool = False, room: PageRoom | None = None) -> None:
         """Remove the limit and stop serving the page.
 
-        With `remove`, delete the page and its note as well.
+        With `remove`, delete the page and its note as well; `room` then watches a page
+        that its user still has open.
         """
         if not self._closed:
             with suppress(SharedFileError):
                 self.page.grant(inf)
         if remove:
             _remove(self.page.path)
+        if remove and room is not None:
+            room.keep_removed(self.note.user, self.page.file)
         self._closed = True
         self.page.close()
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from ctypes import Structure, c_uint16, c_uint32, c_uint64
 from pathlib import Path
@@ -68,18 +69,27 @@ class Bell:
         """How often posts were noticed late. The thread counts them."""
         self.noted_late_posts = 0
         """The part of these that the agent has noted."""
-        self._file = file
+        self.file = file
         # The first look finds what was posted after this moment.
         self._posts = file.read(BellWords.posts.size, BellWords.posts.offset)
 
     @classmethod
-    def get(cls, folder: Path, user: int, group: int) -> Self:
-        """Open the bell of a user; create it if there is none, or none of ours."""
+    def get(
+        cls,
+        folder: Path,
+        user: int,
+        group: int,
+        take_spare: Callable[[Path, int], bool] = lambda _path, _size_bytes: False,
+    ) -> Self:
+        """Open the bell of a user; create it if there is none, or none of ours.
+
+        See `SharedFile.create` for `take_spare`.
+        """
         path = folder / f"{user}.bell"
         with suppress(InputError):
             return cls.open(path, user, group)
         path.unlink(missing_ok=True)
-        file = SharedFile.create(path, SIZE, "bell")
+        file = SharedFile.create(path, SIZE, "bell", take_spare)
         try:
             if user != os.geteuid():
                 os.chown(path, user, group)
@@ -123,7 +133,7 @@ class Bell:
     def renew(self, duration_s: float) -> None:
         """Let the grants of all pages of this bell hold for `duration_s` from now."""
         words = c_uint64(lease_end_ns(duration_s))
-        self._file.write(BellWords.lease_ns.offset, words)
+        self.file.write(BellWords.lease_ns.offset, words)
 
     def look(self) -> tuple[tuple[int, int], list[int]]:
         """Return the futex to wait for, and the slots counted up since the last look.
@@ -132,9 +142,9 @@ class Bell:
         process that counts up its slot after this also changes the value.
         """
         place = BellWords.rings.offset
-        rings = self._file.read(ctypes.sizeof(c_uint32), place)
-        futex = self._file.address + place, int.from_bytes(rings, sys.byteorder)
-        posts = self._file.read(len(self._posts), BellWords.posts.offset)
+        rings = self.file.read(ctypes.sizeof(c_uint32), place)
+        futex = self.file.address + place, int.from_bytes(rings, sys.byteorder)
+        posts = self.file.read(len(self._posts), BellWords.posts.offset)
         moved = _moved(self._posts, posts)
         self._posts = posts
         return futex, moved
@@ -153,7 +163,7 @@ class Bell:
 
     def close(self) -> None:
         """Close the bell; the file stays, and its lease ends by itself."""
-        self._file.close()
+        self.file.close()
 
 
 def _moved(before: bytes, after: bytes) -> list[int]:

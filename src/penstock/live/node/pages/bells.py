@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import PenstockError
-from penstock.live.node.budgets import TokenBucket
+from penstock.live.node.budgets import Budgets, TokenBucket
 from penstock.live.node.pages.bell import Bell
+from penstock.live.node.pages.room import PageRoom
 from penstock.live.node.pages.shared_file import (
     MOST_FUTEXES,
+    SharedFile,
     SharedFileError,
     wait_for_any,
     wake,
@@ -50,6 +52,8 @@ class Bells:
         Called in a thread with a bell and the slots that have moved.
     owner_of
         Returns the user whose budget a user id has; see `subordinates`.
+    room
+        The room for files that users can make longer; None: nobody does.
     """
 
     def __init__(
@@ -57,8 +61,10 @@ class Bells:
         folder: Path,
         on_ring: Callable[[Bell, list[int]], None],
         owner_of: Callable[[int], int] = owner_of,
+        room: PageRoom | None = None,
     ) -> None:
         self._folder = folder
+        self._room = room or PageRoom(Budgets.of_this_process(), None)
         self._owner_of = owner_of
         self._on_ring = on_ring
         self._bells: dict[int, Bell] = {}
@@ -74,7 +80,7 @@ class Bells:
         return self._bells[user]
 
     def _open(self, user: int, group: int) -> Bell:
-        bell = Bell.get(self._folder, user, group)
+        bell = Bell.get(self._folder, user, group, self._room.take_spare)
         now_s = time.monotonic()
         owners = {self._owner_of(each) for each in self._bells}
         self._posts = {
@@ -96,6 +102,10 @@ class Bells:
             del self._bells[user]
             bell.path.unlink(missing_ok=True)
             self._stop_waiting(bell)
+
+    def files(self) -> list[tuple[int, SharedFile]]:
+        """Return users and the files of their bells."""
+        return [(user, bell.file) for user, bell in self._bells.items()]
 
     def take_late_posts(self) -> dict[int, int]:
         """Return how often posts were noticed late since the last call, by user."""
@@ -129,13 +139,14 @@ class Bells:
 
     def _replace(self, bell: Bell) -> None:
         """Give a user a new bell, for new processes."""
-        self._stop_waiting(bell)
         fresh = self._open(bell.user, bell.group)
+        self._stop_waiting(bell)
         fresh.jobs = bell.jobs
         self._bells[bell.user] = fresh
 
     def _stop_waiting(self, bell: Bell) -> None:
-        """Have a bell closed by its thread."""
+        """Have a bell, whose file has no name any more, closed by its thread."""
+        self._room.keep_removed(bell.user, bell.file)
         for thread in self._threads:
             thread.remove(bell)
         self._threads = [thread for thread in self._threads if not thread.is_stopped]

@@ -21,6 +21,7 @@ import ctypes
 import math
 import os
 import time
+from collections.abc import Callable
 from ctypes import c_uint32, c_uint64
 from pathlib import Path
 from struct import Struct
@@ -197,14 +198,23 @@ class Page:
 
     def __init__(self, file: SharedFile) -> None:
         self.path = file.path
-        self._file = file
+        self.file = file
         # Only for tests: reading it may raise SIGBUS.
         self._view = PageWords.from_address(file.address)
 
     @classmethod
-    def create(cls, path: Path, *, mode: Mode = Mode.CONTROL) -> Self:
-        """Create a page that only this user can map: no lease, no limit, one bucket."""
-        page = cls(SharedFile.create(path, SIZE, "page"))
+    def create(
+        cls,
+        path: Path,
+        *,
+        mode: Mode = Mode.CONTROL,
+        take_spare: Callable[[Path, int], bool] = lambda _path, _size_bytes: False,
+    ) -> Self:
+        """Create a page that only this user can map: no lease, no limit, one bucket.
+
+        See `SharedFile.create` for `take_spare`.
+        """
+        page = cls(SharedFile.create(path, SIZE, "page", take_spare))
         words = PageWords(version=VERSION, size=SIZE, mode=mode, floor_rate=UNLIMITED)
         words.gap_ns = round(GAP_S * 1e9)
         for bucket in words.buckets:
@@ -231,19 +241,19 @@ class Page:
 
         Each word is right by itself; two words may be from different instants.
         """
-        copy = PageWords.from_buffer_copy(self._file.read(ctypes.sizeof(PageWords)))
+        copy = PageWords.from_buffer_copy(self.file.read(ctypes.sizeof(PageWords)))
         if (copy.magic, copy.version, copy.size) != (MAGIC, VERSION, SIZE):
-            raise self._file.damaged(f"not a page of version {VERSION}")
+            raise self.file.damaged(f"not a page of version {VERSION}")
         return copy
 
     def _write(self, offset: int, words: Any) -> None:
         """Write `words`, a ctypes object, at an offset."""
-        self._file.write(offset, words)
+        self.file.write(offset, words)
 
     @property
     def file_id(self) -> tuple[int, int]:
         """Device and inode of the file; journals refer to the page by these."""
-        status = self._file.status
+        status = self.file.status
         return status.st_dev, status.st_ino
 
     @property
@@ -257,11 +267,11 @@ class Page:
             named = self.path.lstat()
         except FileNotFoundError:
             return True
-        return not os.path.samestat(named, self._file.status)
+        return not os.path.samestat(named, self.file.status)
 
     def close(self) -> None:
         """Close the page; the file stays, and its lease ends by itself."""
-        self._file.close()
+        self.file.close()
 
     def __enter__(self) -> Self:
         return self
@@ -441,7 +451,7 @@ class Page:
             *[counters.moved_bytes for counters in calls],
         )
         if most_bytes > _MOST_BYTES:
-            raise self._file.damaged(f"says that {most_bytes:.1e} bytes were moved")
+            raise self.file.damaged(f"says that {most_bytes:.1e} bytes were moved")
 
     def counters(self, kind: IoClass) -> Counters:
         """Return the counters of one class of calls."""

@@ -5,17 +5,20 @@ Pages and bells are such files. A shared file belongs to the user of the program
 can truncate it; a process that then touches its mapping is killed (SIGBUS). Therefore
 the agent reads and writes it with ``pread`` and ``pwrite``, and uses the mapping only
 for futex addresses, which the kernel checks. A damaged file raises `SharedFileError`.
+Its user can also make it longer: `SharedFile.cut` gives that space back.
 """
 
 from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import os
+import signal
 import stat
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from ctypes import Structure, c_int, c_long, c_uint32, c_uint64, c_void_p
 from mmap import MAP_SHARED, PROT_READ, PROT_WRITE
 from pathlib import Path
@@ -48,18 +51,26 @@ class SharedFile:
         self.path = path
         self._descriptor = descriptor
         self._size_bytes = size_bytes
+        self._blocks = os.fstat(descriptor).st_blocks
         self.address = _map(descriptor, size_bytes)
         """Where the file is mapped: only for futexes, reading it may raise SIGBUS."""
 
     @classmethod
-    def create(cls, path: Path, size_bytes: int, kind: str) -> Self:
+    def create(
+        cls,
+        path: Path,
+        size_bytes: int,
+        kind: str,
+        take_spare: Callable[[Path, int], bool] = lambda _path, _size_bytes: False,
+    ) -> Self:
         """Create a file of zeros that only this user can open.
 
-        Errors call it by its `kind`, such as ``page``.
+        Errors call it by its `kind`, such as ``page``. If there is no room for it,
+        `take_spare` may give the path to a file that was prepared.
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        with ExitStack() as undo:
-            try:
+        try:
+            with ExitStack() as undo:
                 descriptor = os.open(path, flags, 0o600)
                 undo.callback(os.close, descriptor)
                 undo.callback(path.unlink)
@@ -67,9 +78,11 @@ class SharedFile:
                 # file with a hole would kill the process.
                 os.posix_fallocate(descriptor, 0, size_bytes)
                 shared = cls(path, descriptor, size_bytes)
-            except OSError as error:
-                raise _unmappable(path, error, kind) from error
-            undo.pop_all()
+                undo.pop_all()
+        except OSError as error:
+            if error.errno == errno.ENOSPC and take_spare(path, size_bytes):
+                return cls.open(path, size_bytes, kind)
+            raise _unmappable(path, error, kind) from error
         return shared
 
     @classmethod
@@ -81,6 +94,8 @@ class SharedFile:
                 descriptor = os.open(path, flags)
                 undo.callback(os.close, descriptor)
                 _refuse_other_files(path, os.fstat(descriptor), size_bytes, kind)
+                # Blocks behind the end, which its user may have allocated.
+                os.ftruncate(descriptor, size_bytes)
                 shared = cls(path, descriptor, size_bytes)
             except OSError as error:
                 raise _unmappable(path, error, kind) from error
@@ -113,6 +128,48 @@ class SharedFile:
     def status(self) -> os.stat_result:
         """The status of the file."""
         return os.fstat(self._descriptor)
+
+    def cut(self) -> bool:
+        """Give back the space that its user has added; return True if that is any.
+
+        Space may be allocated without a change of the size (``fallocate``).
+        """
+        status = self.status
+        if status.st_size <= self._size_bytes and status.st_blocks <= self._blocks:
+            return False
+        with suppress(OSError):
+            os.ftruncate(self._descriptor, self._size_bytes)
+        return True
+
+    def take_from_user(self) -> None:
+        """Become the owner of the file: its user cannot open it any more."""
+        os.fchown(self._descriptor, os.geteuid(), -1)
+
+    @property
+    def is_open_elsewhere(self) -> bool:
+        """True if another process has the file open or mapped for writing.
+
+        For a file without a name that is this user's. The kernel grants a lease for
+        writing only if nobody else writes. False if the file system has no leases.
+        """
+        try:
+            # Nobody is to break the lease; if so, a signal that does no harm says it.
+            fcntl.fcntl(self._descriptor, fcntl.F_SETSIG, signal.SIGURG)
+            fcntl.fcntl(self._descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+            fcntl.fcntl(self._descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+        except OSError as error:
+            return error.errno == errno.EAGAIN
+        return False
+
+    def duplicate(self) -> SharedFile:
+        """Return another object for the same file, to be closed by itself."""
+        descriptor = fcntl.fcntl(self._descriptor, fcntl.F_DUPFD_CLOEXEC, 0)
+        with ExitStack() as undo:
+            undo.callback(os.close, descriptor)
+            twin = SharedFile(self.path, descriptor, self._size_bytes)
+            undo.pop_all()
+        twin._blocks = self._blocks
+        return twin
 
     def close(self) -> None:
         """Unmap and close the file; it stays where it is."""

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""Keeps users from filling the file system of the pages with their pages.
+
+The user of a page or a bell can make it longer, as long as a process has it open, also
+after its name is gone: nothing in the kernel limits that. Therefore
+
+1. the agent cuts such files back to their size, several times per lease;
+2. a file that is removed while its user has it open stays open here, is cut back, too,
+   and counts as a job of its user until the user has closed it;
+3. a file of a new job comes from a store of spare files if the file system is full
+   nevertheless: to rename a file needs no room.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from penstock.live.node.budgets import Budgets, Holding
+from penstock.live.node.pages.shared_file import SharedFile
+
+__all__ = ["SPARE_BYTES", "PageRoom"]
+
+#: Size of a spare file: that of a page, and of a bell.
+SPARE_BYTES: Final = 4096
+_SPARES: Final = 64
+
+
+class PageRoom:
+    """The spare files, and the removed files that users still have open.
+
+    Parameters
+    ----------
+    budgets
+        Note whose files were cut back, and whose removed files are open.
+    spares
+        Folder of the spare files, on the file system of the pages; None: no spares.
+        A daemon of one user has none.
+    """
+
+    def __init__(self, budgets: Budgets, spares: Path | None) -> None:
+        self._budgets = budgets
+        self._folder = spares if os.geteuid() == 0 else None
+        self._spares: list[Path] = []
+        #: Users and their removed files.
+        self._removed: list[tuple[int, SharedFile]] = []
+
+    def prepare(self) -> None:
+        """Make the spare files that are missing, as far as there is room."""
+        if self._folder is None or len(self._spares) == _SPARES:
+            return
+        with suppress(OSError):
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            for number in range(_SPARES):
+                path = self._folder / str(number)
+                if path not in self._spares:
+                    _make_spare(path)
+                    self._spares.append(path)
+
+    def take_spare(self, path: Path, size_bytes: int) -> bool:
+        """Give a spare file this name; return False if there is none of this size."""
+        if size_bytes == SPARE_BYTES and self._spares:
+            with suppress(OSError):
+                self._spares.pop().rename(path)
+                return True
+        return False
+
+    def keep_removed(self, user: int, file: SharedFile) -> None:
+        """Watch a file without a name, if its user has it open. The caller closes it.
+
+        A user who runs the daemon is not watched.
+        """
+        if user == os.geteuid():
+            return
+        with suppress(OSError):
+            file.take_from_user()
+            if file.is_open_elsewhere:
+                self._removed.append((user, file.duplicate()))
+                self._budgets.keep(user, Holding.JOBS)
+
+    def cut(self, files: Iterable[tuple[int, SharedFile]], now_s: float) -> None:
+        """Cut back files of users, and the removed ones; then refill the store."""
+        for user, file in (*files, *self._removed):
+            if file.cut():
+                self._budgets.refuse(user, Holding.BYTES, now_s)
+        for user, file in [
+            each for each in self._removed if not each[1].is_open_elsewhere
+        ]:
+            self._removed.remove((user, file))
+            self._budgets.release(user, Holding.JOBS)
+            file.close()
+        self.prepare()
+
+    def close(self) -> None:
+        """Remove the spare files, and close the removed files."""
+        for path in self._spares:
+            with suppress(OSError):
+                path.unlink()
+        for _, file in self._removed:
+            file.close()
+        self._spares, self._removed = [], []
+
+
+def _make_spare(path: Path) -> None:
+    """Make a file of zeros whose blocks are allocated."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    try:
+        os.posix_fallocate(descriptor, 0, SPARE_BYTES)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT
+"""Users who make pages longer: the files are cut back, and others still get pages."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from penstock.errors import InputError
+from penstock.live.node.budgets import Budgets, Holding
+from penstock.live.node.pages import bell, page_layout
+from penstock.live.node.pages.room import SPARE_BYTES, PageRoom
+from penstock.live.node.pages.shared_file import SharedFile
+
+USER = 65_030
+_KEEP_SIZE = 1
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+
+
+def page_of(user: int, folder: Path) -> SharedFile:
+    """Return a page of a user."""
+    file = SharedFile.create(folder / "page", SPARE_BYTES, "page")
+    os.chown(file.path, user, -1)
+    return file
+
+
+def test_spare_files_have_the_size_of_pages_and_bells() -> None:
+    assert page_layout.SIZE == bell.SIZE == SPARE_BYTES
+
+
+@pytest.mark.parametrize("how", ["written", "truncated", "allocated"])
+def test_a_file_that_was_made_longer_is_cut_back(tmp_path: Path, how: str) -> None:
+    file = SharedFile.create(tmp_path / "page", 4096, "page")
+    assert not file.cut()
+    with (tmp_path / "page").open("r+b") as user:
+        if how == "written":
+            os.pwrite(user.fileno(), b"x", 1 << 20)
+        elif how == "truncated":
+            user.truncate(1 << 30)
+        else:
+            long = ctypes.c_long
+            ctypes.CDLL(None).fallocate(
+                user.fileno(), _KEEP_SIZE, long(0), long(1 << 20)
+            )
+    assert file.cut()
+    assert file.status.st_size == 4096
+    assert file.status.st_blocks <= 8
+    assert not file.cut()
+    file.close()
+
+
+def test_blocks_behind_the_end_are_gone_when_a_file_is_opened_again(
+    tmp_path: Path,
+) -> None:
+    SharedFile.create(tmp_path / "page", 4096, "page").close()
+    with (tmp_path / "page").open("r+b") as user:
+        long = ctypes.c_long
+        ctypes.CDLL(None).fallocate(user.fileno(), _KEEP_SIZE, long(0), long(1 << 20))
+    file = SharedFile.open(tmp_path / "page", 4096, "page")
+    assert file.status.st_blocks <= 8
+    file.close()
+
+
+@needs_root
+def test_a_removed_file_is_cut_until_its_user_closes_it(tmp_path: Path) -> None:
+    budgets = Budgets(4096)
+    room = PageRoom(budgets, None)
+    file = page_of(USER, tmp_path)
+    with file.path.open("r+b") as user:
+        file.path.unlink()
+        room.keep_removed(USER, file)
+        file.close()
+        assert budgets.held(USER, Holding.JOBS) == 1
+        room.cut([], 1.0)
+        assert not budgets.was_refused(USER, Holding.BYTES, 1.0)
+        user.truncate(1 << 20)
+        room.cut([], 1.0)
+        assert os.fstat(user.fileno()).st_size == SPARE_BYTES
+        assert budgets.was_refused(USER, Holding.BYTES, 30.0)
+        assert not budgets.was_refused(USER, Holding.BYTES, 90.0)
+    room.cut([], 2.0)
+    assert budgets.held(USER, Holding.JOBS) == 0
+
+
+@needs_root
+def test_a_removed_file_that_nobody_has_open_costs_nothing(tmp_path: Path) -> None:
+    budgets = Budgets(4096)
+    room = PageRoom(budgets, None)
+    file = page_of(USER, tmp_path)
+    file.path.unlink()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    room.keep_removed(USER, file)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert budgets.held(USER, Holding.JOBS) == 0
+    file.close()
+
+
+@needs_root
+def test_a_page_is_created_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    room = PageRoom(Budgets(4096), tmp_path / "spares")
+    room.prepare()
+
+    def is_full(*_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", is_full)
+        file = SharedFile.create(pages / "a", SPARE_BYTES, "page", room.take_spare)
+        with pytest.raises(InputError, match="free some space"):
+            SharedFile.create(pages / "b", 2 * SPARE_BYTES, "page", room.take_spare)
+    assert file.read(SPARE_BYTES) == bytes(SPARE_BYTES)
+    assert [path.name for path in pages.iterdir()] == ["a"]
+    spares = len(list((tmp_path / "spares").iterdir()))
+    room.cut([], 1.0)
+    assert len(list((tmp_path / "spares").iterdir())) == spares + 1
+    room.close()
+    assert list((tmp_path / "spares").iterdir()) == []
+    file.close()
