@@ -61,7 +61,7 @@ ALLOWED: dict[str, set[str]] = {
     },
     "live.archive": {
         *("errors", "units", "live.control", "live.wire.messages", "live.worker"),
-        "live.ending",
+        *("live.ending", "live.wire"),
     },
     "live.staging": {
         *(*_BASE, TOP, "native", "live.wire", "live.wire.messages", "live.ending"),

@@ -19,12 +19,14 @@ import os
 import sqlite3
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from math import inf
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from penstock.live.archive.retention import count_by_owner, surplus
 from penstock.live.archive.tables import (
     DATABASE,
     OLD_VALUES,
@@ -33,6 +35,10 @@ from penstock.live.archive.tables import (
     give_back_space,
     open_database,
 )
+from penstock.live.wire.subordinates import owner_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 __all__ = [
     "count_in_parquet",
@@ -108,8 +114,8 @@ def move_closed_days(
 ) -> int:
     """Move the runs of days that are over; return their number.
 
-    Files of days before `oldest_s` are deleted, and then the oldest days until the
-    files take at most `size_bytes`.
+    Files of days before `oldest_s` are deleted. Then the owners with most rows lose
+    their oldest days, until the files take at most `size_bytes`.
     """
     if not (folder / DATABASE).exists():
         return 0
@@ -179,8 +185,12 @@ def _write(path: Path, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) 
     known = read_parquet(path, columns) if path.exists() else []
     # A crash may have left rows in the file that are in SQLite, too.
     rows = list(dict.fromkeys([*known, *rows]))
+    _replace(path, pl.DataFrame(rows, schema=list(columns), orient="row"))
+
+
+def _replace(path: Path, frame: pl.DataFrame) -> None:
+    """Replace a Parquet file when the new one is complete."""
     temporary = path.with_suffix(".new")
-    frame = pl.DataFrame(rows, schema=list(columns), orient="row")
     frame.write_parquet(temporary)
     temporary.chmod(0o600)
     _sync(temporary)
@@ -198,16 +208,76 @@ def _sync(path: Path) -> None:
 
 
 def _delete_old(folder: Path, oldest_s: float, size_bytes: float) -> None:
-    """Delete days before `oldest_s`, then the oldest days if there is too much."""
-    files = sorted(
-        (name, path) for table in _TABLES for name, path in parquet_files(folder, table)
-    )
-    left_bytes = sum(path.stat().st_size for _, path in files)
+    """Delete days before `oldest_s`, then what is too much."""
     oldest_day = day_name(oldest_s)
-    for name, path in files:
-        if name < oldest_day or left_bytes > size_bytes:
-            left_bytes -= path.stat().st_size
-            path.unlink(missing_ok=True)
+    for table in _TABLES:
+        for day, path in parquet_files(folder, table):
+            if day < oldest_day:
+                path.unlink(missing_ok=True)
+    while (taken_bytes := _taken_bytes(folder)) > size_bytes:
+        rows = _rows_by_day(folder)
+        if not rows:
+            return
+        total = sum(each.total() for each in rows.values())
+        # A guess: rows differ in size. Another turn deletes what is too much still.
+        part = 1.0 - size_bytes / taken_bytes
+        _delete_surplus(folder, rows, max(round(total * part), 1))
+
+
+def _taken_bytes(folder: Path) -> int:
+    return sum(
+        path.stat().st_size
+        for table in _TABLES
+        for _, path in parquet_files(folder, table)
+    )
+
+
+def _rows_by_day(folder: Path) -> dict[str, Counter[int]]:
+    """Return day -> owner -> number of rows."""
+    import polars as pl  # noqa: PLC0415 - as above
+
+    rows: dict[str, Counter[int]] = {}
+    for day, path in parquet_files(folder, "runs"):
+        runs = pl.scan_parquet(path).select("run", "user")
+        counted = [runs]
+        operations = folder / f"operations-{day}.parquet"
+        if operations.exists():
+            done = pl.scan_parquet(operations).select("run")
+            counted.append(done.join(runs, on="run").select("run", "user"))
+        users = pl.concat(counted).group_by("user").len().collect().rows()
+        rows[day] = count_by_owner(users, owner_of)
+    return rows
+
+
+def _delete_surplus(
+    folder: Path, rows: Mapping[str, Counter[int]], deleted: int
+) -> None:
+    """Delete whole days of the owners with most rows, the oldest ones first."""
+    by_owner: Counter[int] = sum(rows.values(), Counter())
+    left = surplus(by_owner, deleted)
+    for day, of_day in sorted(rows.items()):
+        chosen = {owner for owner in of_day if left.get(owner, 0) > 0}
+        for owner in chosen:
+            left[owner] -= of_day[owner]
+        if chosen == of_day.keys():
+            for table in _TABLES:
+                (folder / f"{table}-{day}.parquet").unlink(missing_ok=True)
+        elif chosen:
+            _delete_owners(folder, day, chosen)
+
+
+def _delete_owners(folder: Path, day: str, owners: Collection[int]) -> None:
+    """Delete the rows of owners from the files of a day."""
+    import polars as pl  # noqa: PLC0415 - as above
+
+    paths = [folder / f"{table}-{day}.parquet" for table in _TABLES]
+    runs = pl.read_parquet(paths[-1], columns=["run", "user"])
+    kept = [run for run, user in runs.rows() if owner_of(user) not in owners]
+    # Operations first: a run without its operations does no harm.
+    for path in paths:
+        if path.exists():
+            frame = pl.scan_parquet(path).filter(pl.col("run").is_in(kept)).collect()
+            _replace(path, frame)
 
 
 def _main() -> None:

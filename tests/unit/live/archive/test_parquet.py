@@ -83,10 +83,29 @@ def test_the_oldest_days_are_deleted_if_there_is_too_much(tmp_path: Path) -> Non
     size_bytes = sum(path.stat().st_size for path in paths)
     assert len(paths) == 6
     move_closed_days(tmp_path, WALL_S + 9 * DAY_S, size_bytes=size_bytes - 1)
-    # A day without operations says nothing, so these go first.
-    assert sorted(tmp_path.glob("*.parquet")) == paths[1:]
+    assert sorted(tmp_path.glob("*.parquet")) == [*paths[1:3], *paths[4:]]
     move_closed_days(tmp_path, WALL_S + 9 * DAY_S, size_bytes=0.0)
     assert list(tmp_path.glob("*.parquet")) == []
+
+
+def test_a_user_with_many_rows_does_not_push_out_those_of_others(
+    tmp_path: Path,
+) -> None:
+    for day in range(3):
+        times = {"joined_s": day * DAY_S, "left_s": day * DAY_S + 9.0}
+        done = [operation(day * DAY_S + n, day * DAY_S + n + 0.5) for n in range(4)]
+        flood: list[Any] = [(run(f"8:{day}-{n}", **times), []) for n in range(300)]
+        record(tmp_path, (run(f"7:{day}", **times), done), *flood)
+    move_closed_days(tmp_path, WALL_S + 9 * DAY_S)
+    size_bytes = sum(path.stat().st_size for path in tmp_path.glob("*.parquet"))
+    move_closed_days(tmp_path, WALL_S + 9 * DAY_S, size_bytes=size_bytes - 1)
+    reader = ArchiveReader(tmp_path)
+    runs = reader.runs()
+    assert {each.name for each in runs if each.user == 7} == {"0", "1", "2"}
+    kept = reader.operations([each for each in runs if each.user == 7])
+    assert [len(done) for done in kept.values()] == [4, 4, 4]
+    # The oldest day of the flood is gone.
+    assert {each.name[0] for each in runs if each.user == 8} == {"1", "2"}
 
 
 def test_the_number_of_a_moved_run_is_not_used_again(tmp_path: Path) -> None:

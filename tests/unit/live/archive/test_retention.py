@@ -5,11 +5,17 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.live.archive.reader import ArchiveReader
-from penstock.live.archive.retention import Retention, clean
+from penstock.live.archive.retention import (
+    Retention,
+    clean,
+    count_by_owner,
+    surplus,
+)
 from penstock.live.archive.tables import open_database
 from support.archives import WALL_S, operation, record, recorder, run
 
@@ -36,6 +42,44 @@ def test_a_large_archive_loses_its_oldest_operations(tmp_path: Path) -> None:
     left = reader.operations([kept])[kept]
     assert len(left) == 1800
     assert left[0].begin_s > WALL_S + 15.0
+
+
+def test_a_large_archive_loses_what_the_largest_user_has(tmp_path: Path) -> None:
+    """Also if that are jobs without operations, as those of a flood of jobs."""
+    done = [operation(0.1 * n, 0.1 * n + 0.05) for n in range(50)]
+    flood: list[Any] = [(run(f"8:{n}"), []) for n in range(2000)]
+    record(tmp_path, (run("7:a"), done), *flood)
+    small = recorder(tmp_path, retention=Retention(size_bytes=1.0))
+    small.add([], [run("9:b")])
+    small.close()
+    reader = ArchiveReader(tmp_path)
+    runs = reader.runs()
+    names = [each.name for each in runs if each.user != 8]
+    assert sorted(names) == ["a", "b"]
+    (kept,) = reader.runs(job="a")
+    assert len(reader.operations([kept])[kept]) == 50
+    assert len(runs) < 2000
+
+
+@pytest.mark.parametrize(
+    ("rows", "deleted", "expected"),
+    [
+        ({1: 100, 2: 10}, 20, {1: 20}),
+        ({1: 100, 2: 90, 3: 10}, 30, {1: 20, 2: 10}),
+        ({1: 50, 2: 50}, 10, {1: 5, 2: 5}),
+        ({1: 3}, 9, {1: 3}),
+        ({}, 5, {}),
+    ],
+)
+def test_those_with_most_rows_lose_some(
+    rows: dict[int, int], deleted: int, expected: dict[int, int]
+) -> None:
+    assert surplus(rows, deleted) == expected
+
+
+def test_ids_of_containers_count_as_their_owner() -> None:
+    counted = count_by_owner([(7, 3), (100_001, 2), (100_002, 4)], lambda u: min(u, 9))
+    assert counted == {7: 3, 9: 6}
 
 
 def _names(folder: Path) -> list[str]:
