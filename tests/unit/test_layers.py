@@ -22,7 +22,10 @@ C_FILES = sorted(ROOT.rglob("*.[ch]"))
 TOP = "penstock"
 
 #: Part of penstock -> the other parts that it may import.
-_BASE = {"errors", "files", "units", "registry", "kernels", "columns"}
+_BASE = {
+    *("errors", "files", "units", "registry", "kernels", "columns"),
+    "kernel_text",
+}
 _DECISIONS = {"policies", "placement", "staging", "qos"}
 _SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
 _LIVE = {
@@ -34,6 +37,7 @@ ALLOWED: dict[str, set[str]] = {
     TOP: {"errors"},
     "errors": set(),
     "files": {"errors"},
+    "kernel_text": set(),
     "units": {"errors"},
     "program": {"errors", "units"},
     "registry": {"errors", "units"},
@@ -73,7 +77,7 @@ ALLOWED: dict[str, set[str]] = {
     "live.daemon": {*_SIMULATION, TOP, *_LIVE, "live.wire.messages"},
     "mount": {
         *(TOP, "errors", "units", "qos", "native", "live.wire", "live.wire.messages"),
-        "live.worker",
+        *("live.worker", "kernel_text"),
     },
     "bench": {
         *_SIMULATION,

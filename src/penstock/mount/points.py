@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.errors import InputError
+from penstock.kernel_text import MOUNT_TABLE, mount_table
 
 __all__ = [
     "TYPE",
@@ -34,7 +35,7 @@ __all__ = [
 
 #: The file system type of penstock mounts in the mount table.
 TYPE: Final = "fuse.penstock"
-_MOUNTS: Final = Path("/proc/self/mountinfo")
+_MOUNTS: Final = MOUNT_TABLE
 #: Flags of umount2(2).
 _DETACH, _NOFOLLOW = 2, 8
 #: Longest wait for an answer of a mount that may hang.
@@ -58,11 +59,10 @@ class MountTableEntry(NamedTuple):
 def mounted_at(path: str) -> MountTableEntry | None:
     """Return the topmost mount at a path; None if nothing is mounted there."""
     entry = None
-    for line in _MOUNTS.read_text(errors="surrogateescape").splitlines():
-        fields = line.split(" ")
-        if _unescaped(fields[4]) == path:
-            kind, _, options = fields[fields.index("-") + 1 :]
-            entry = MountTableEntry(path, fields[2], kind, _user_id(options))
+    for each in mount_table(_MOUNTS):
+        if each.point == path:
+            user = _user_id(each.options)
+            entry = MountTableEntry(path, each.device, each.kind, user)
     return entry
 
 
@@ -131,7 +131,13 @@ def unmount(path: str, *, lazy: bool = False) -> None:
     command = ["fusermount3", "-u", *(["-z"] if lazy else []), "--", path]
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program
-            command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
+            command,
+            capture_output=True,
+            text=True,
+            # A path may be any bytes.
+            errors="backslashreplace",
+            check=False,
+            timeout=_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired:
         raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), path) from None
@@ -213,13 +219,3 @@ def _absolute(path: str) -> str:
     if name in ("", ".."):
         return os.path.realpath(path)
     return str(Path(os.path.realpath(parent)) / name)
-
-
-def _unescaped(text: str) -> str:
-    r"""Return a path of the mount table with escapes such as ``\040`` decoded."""
-    data = re.sub(
-        rb"\\([0-7]{3})",
-        lambda octal: bytes([int(octal[1], 8)]),
-        text.encode(errors="surrogateescape"),
-    )
-    return os.fsdecode(data)

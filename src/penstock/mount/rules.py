@@ -41,6 +41,7 @@ from typing import Any, Final
 
 import msgspec
 
+from penstock.kernel_text import kernel_lines
 from penstock.live.wire.identity import is_operator
 
 __all__ = ["CONDITIONS", "FileOpener", "Rule", "application_of"]
@@ -76,7 +77,7 @@ class FileOpener:
     @cached_property
     def programs(self) -> list[str]:
         """Names of the program: the process name and the name of the executable."""
-        names = [self._read("comm").decode(errors="surrogateescape").rstrip("\n")]
+        names = [os.fsdecode(self._read("comm")).removesuffix("\n")]
         # The process may have ended, or belong to another user.
         with suppress(OSError):
             names.append((self._proc / "exe").readlink().name)
@@ -85,8 +86,7 @@ class FileOpener:
     @cached_property
     def cgroups(self) -> list[str]:
         """Paths of the control groups of the process, one per hierarchy."""
-        text = self._read("cgroup").decode(errors="surrogateescape")
-        return [line.split(":", 2)[-1] for line in text.splitlines()]
+        return [line.split(":", 2)[-1] for line in kernel_lines(self._read("cgroup"))]
 
     @cached_property
     def slurm_jobs(self) -> list[str]:
@@ -98,11 +98,11 @@ class FileOpener:
     def groups(self) -> list[int]:
         """Numbers of the groups of the process."""
         numbers: list[int] = []
-        for line in self._read("status").splitlines():
-            name, _, text = line.partition(b":")
-            if name == b"Groups":
+        for line in kernel_lines(self._read("status")):
+            name, _, text = line.partition(":")
+            if name == "Groups":
                 numbers += map(int, text.split())
-            elif name == b"Gid":
+            elif name == "Gid":
                 # Real, effective, saved, and the one that the file system looks at.
                 numbers.append(int(text.split()[-1]))
         return numbers

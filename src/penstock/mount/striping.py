@@ -26,10 +26,11 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError
+from penstock.kernel_text import MOUNT_TABLE, mount_table
 
 __all__ = ["parse_beegfs", "parse_lustre", "parse_moosefs", "targets_of"]
 
-_MOUNTS: Final = Path("/proc/self/mountinfo")
+_MOUNTS: Final = MOUNT_TABLE
 #: Longest wait for a command.
 _TIMEOUT_S: Final = 10.0
 #: Most files of MooseFS that are looked at, and most entries that are searched.
@@ -89,12 +90,9 @@ def _file_system(folder: Path) -> tuple[str, str]:
     """Return the type and the source of the file system of a folder."""
     device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
-    for line in _MOUNTS.read_text(errors="surrogateescape").splitlines():
-        fields = line.split(" ")
-        if fields[2] == number:
-            kind, source = fields[fields.index("-") + 1 :][:2]
-            # The table writes the # of MooseFS as an octal number.
-            return kind, source.replace(r"\043", "#")
+    for mount in mount_table(_MOUNTS):
+        if mount.device == number:
+            return mount.kind, mount.source
     return "its file system", ""
 
 
@@ -105,6 +103,9 @@ def _some_files(folder: Path) -> Iterator[Path]:
         for name in sorted(names):
             searched += 1
             path = Path(root, name)
+            # The tool writes the name as it is: it must not look like more lines.
+            if not str(path).isprintable():
+                continue
             if path.is_file() and not path.is_symlink() and path.stat().st_size:
                 files += 1
                 yield path
@@ -127,6 +128,12 @@ def _run(*command: str) -> str:
 
 def _output(command: Sequence[str]) -> str:
     done = subprocess.run(  # noqa: S603 - a tool of the file system
-        command, capture_output=True, text=True, check=True, timeout=_TIMEOUT_S
+        command,
+        capture_output=True,
+        text=True,
+        # Names of files may be any bytes.
+        errors="backslashreplace",
+        check=True,
+        timeout=_TIMEOUT_S,
     )
     return done.stdout

@@ -88,6 +88,26 @@ def test_a_group_is_the_own_one_or_a_supplementary_one(tmp_path: Path) -> None:
     assert groups == [6, 20, 30]
 
 
+@pytest.mark.parametrize("end", ["\r", "\v", "\x1c", "\x85", "\u2028"])
+def test_names_that_a_user_chooses_add_no_lines(tmp_path: Path, end: str) -> None:
+    """Neither the name of a process nor that of a control group forges a rule."""
+    (process := tmp_path / "12").mkdir()
+    forged = "0::/system.slice/slurmstepd.scope/job_4711"
+    (process / "cgroup").write_bytes(f"0::/user/x{end}{forged}\n".encode())
+    status = f"Name:\tx{end}Groups:\t40\nGid:\t5\t5\t5\t5\nGroups:\t20 \n"
+    (process / "status").write_bytes(status.encode())
+    opened_by = opener(12, tmp_path)
+    assert opened_by.cgroups == [f"/user/x{end}{forged}"]
+    assert not Rule("a", slurm_job="*").matches(opened_by)
+    assert opened_by.groups == [5, 20]
+
+
+def test_a_process_whose_name_is_not_text_has_one_name(tmp_path: Path) -> None:
+    (process := tmp_path / "12").mkdir()
+    (process / "comm").write_bytes(b"\xff\r\n\n")
+    assert opener(12, tmp_path).programs == ["\udcff\r\n"]
+
+
 def test_all_conditions_of_a_rule_must_hold_and_the_first_rule_decides() -> None:
     rules = [
         Rule("a", user=7, path="/other"),

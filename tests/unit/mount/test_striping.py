@@ -145,6 +145,21 @@ def test_an_empty_folder_of_moosefs_does_not_say(
         targets_of(tmp_path)
 
 
+def test_names_of_files_are_no_servers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The tool prints the names, and files of users are looked at."""
+    with_file_system(monkeypatch, "fuse.mfs", "x", tmp_path / "bin")
+    (tmp_path / "bin").mkdir()
+    tool = tmp_path / "bin" / "mfsfileinfo"
+    tool.write_text('#!/bin/sh\nprintf "%s:\\n copy 1: a:9422 (VALID) \\377\\n" "$@"\n')
+    tool.chmod(0o755)
+    (folder := tmp_path / "files").mkdir()
+    for name in (b"a", b"b\n copy 1: b:9422 ", b"c\r copy 1: c:9422 ", b"\xff"):
+        Path(os.fsdecode(os.fsencode(folder) + b"/" + name)).write_text("x")
+    assert targets_of(folder) == 1
+
+
 def test_an_ordinary_file_system_cannot_be_asked(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be asked"):
         targets_of(tmp_path)

@@ -103,8 +103,9 @@ def _read_text(
     text: str, path: Path, jobs: dict[str, _AccountedJob]
 ) -> Iterator[Skipped]:
     """Add the jobs of a text to `jobs`; yield the lines that are skipped."""
-    lines = text.splitlines()
-    columns = lines[0].strip("|").split("|") if lines else []
+    # Names of jobs may have other characters at which `str.splitlines` ends a line.
+    lines = [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    columns = lines[0].strip("|").split("|")
     known = {name.lower(): number for number, name in enumerate(columns)}
     if not known.keys() & {"jobid", "jobidraw"} or "start" not in known:
         raise InputError(
@@ -113,9 +114,14 @@ def _read_text(
             remedy="write it with sacct --parsable2, without --noheader",
         )
     for number, line in enumerate(lines[1:], 2):
+        # sacct --parsable ends each line with a separator.
         cells = line.split("|")
-        if len(cells) < len(columns):
+        if len(cells) == len(columns) + 1 and not cells[-1]:
+            cells.pop()
+        if len(cells) != len(columns):
             reason = f"{len(cells)} of {len(columns)} columns"
+            if len(cells) > len(columns):
+                reason = f"{reason}: a name contains | (use sacct --json)"
             yield skipped_line(path, number, reason)
             continue
         row = {name: cells[place] for name, place in known.items()}

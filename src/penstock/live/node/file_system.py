@@ -10,14 +10,16 @@ system that hangs must not stop the agent.
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import suppress
-from pathlib import Path, PurePosixPath
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import Final
+
+from penstock.kernel_text import MOUNT_TABLE, MountEntry, mount_table
 
 __all__ = ["file_system_type", "storage_name"]
 
-_MOUNTS: Final = Path("/proc/self/mountinfo")
 #: Longest name that a message may carry.
 _LONGEST: Final = 200
 #: Types whose source names the same storage on every node.
@@ -31,16 +33,9 @@ _NETWORK: Final = re.compile(
 _HOST: Final = re.compile(r"[^/:\s]+:.*")
 #: Sources that are the same for all file systems of their type.
 _NAMELESS: Final = frozenset({"beegfs_nodev", "dfuse", "none", "nodev"})
-_ESCAPE: Final = re.compile(r"\\([0-7]{3})")
 
 
-class _Mount(NamedTuple):
-    point: PurePosixPath
-    kind: str
-    source: str
-
-
-def storage_name(folder: str, mounts: Path = _MOUNTS) -> str:
+def storage_name(folder: str, mounts: Path = MOUNT_TABLE) -> str:
     """Return the name of the file system of an absolute path; "" if it is not known.
 
     `mounts` is the table of mounts.
@@ -49,7 +44,7 @@ def storage_name(folder: str, mounts: Path = _MOUNTS) -> str:
     return _name(mount)[:_LONGEST] if mount else ""
 
 
-def file_system_type(folder: str, mounts: Path = _MOUNTS) -> str:
+def file_system_type(folder: str, mounts: Path = MOUNT_TABLE) -> str:
     """Return the type of the file system of an absolute path, e.g. ``ext4``.
 
     The result is ``unknown`` if the table of mounts does not say it.
@@ -58,24 +53,24 @@ def file_system_type(folder: str, mounts: Path = _MOUNTS) -> str:
     return mount.kind if mount else "unknown"
 
 
-def _mount_of(folder: str, mounts: Path) -> _Mount | None:
+def _mount_of(folder: str, mounts: Path) -> MountEntry | None:
     """Return the mount that holds an absolute path; None if it is not known."""
-    path = PurePosixPath(folder)
-    if not path.is_absolute():
+    if not folder.startswith("/"):
         return None
-    best: _Mount | None = None
+    # Users can have a thousand mounts: texts are compared, which is faster than paths.
+    place = f"/{os.path.normpath(folder).lstrip('/')}/"
+    best: MountEntry | None = None
     with suppress(OSError):
-        for line in mounts.read_text(errors="surrogateescape").splitlines():
-            mount = _mount(line)
-            if mount is None or not path.is_relative_to(mount.point):
+        for mount in mount_table(mounts):
+            if not place.startswith(f"{mount.point.rstrip('/')}/"):
                 continue
             # Of two mounts at one place, the later one hides the earlier one.
-            if best is None or len(mount.point.parts) >= len(best.point.parts):
+            if best is None or len(mount.point) >= len(best.point):
                 best = mount
     return best
 
 
-def _name(mount: _Mount) -> str:
+def _name(mount: MountEntry) -> str:
     if _NETWORK.fullmatch(mount.kind) or _HOST.fullmatch(mount.source):
         # A nameless one has to be mounted at the same place on all nodes.
         program = mount.kind.removeprefix("fuse.")
@@ -89,17 +84,3 @@ def _name(mount: _Mount) -> str:
 
 def _printable(name: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in name)
-
-
-def _mount(line: str) -> _Mount | None:
-    """Return the mount of a line of mountinfo (see proc(5)); None if it is no mount."""
-    before, found, after = line.partition(" - ")
-    fields, about = before.split(), after.split()
-    if not found or len(fields) < 5 or len(about) < 2:
-        return None
-    return _Mount(PurePosixPath(_plain(fields[4])), about[0], _plain(about[1]))
-
-
-def _plain(text: str) -> str:
-    """Return a text without the octal escapes of mountinfo."""
-    return _ESCAPE.sub(lambda match: chr(int(match[1], 8)), text)

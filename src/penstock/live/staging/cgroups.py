@@ -19,6 +19,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from penstock.errors import UnavailableError
+from penstock.kernel_text import MOUNT_TABLE, MountEntry, kernel_lines, mount_table
 from penstock.live.wire.identity import parse_start_ticks
 
 __all__ = ["cgroup_files", "open_cgroups"]
@@ -48,11 +49,8 @@ def open_cgroups(processes: Mapping[int, int], user: int) -> list[int]:
     for pid, start in processes.items():
         target = _cgroups_of(pid, start, user)
         if target is not None:
-            own, mounts = (
-                Path(f"/proc/self/{name}").read_text()
-                for name in ("cgroup", "mountinfo")
-            )
-            return _open_all(cgroup_files(target, own, mounts))
+            own = Path("/proc/self/cgroup").read_bytes()
+            return _open_all(cgroup_files(target, own))
     raise UnavailableError(
         "no process of the job is left, so its cgroups are not known", remedy=_REMEDY
     )
@@ -78,7 +76,7 @@ def _open_all(paths: list[Path]) -> list[int]:
 # --- A process ------------------------------------------------------------------------
 
 
-def _cgroups_of(pid: int, start: int, user: int) -> str | None:
+def _cgroups_of(pid: int, start: int, user: int) -> bytes | None:
     """Return ``/proc/PID/cgroup``; None unless it is this process of this user."""
     with suppress(OSError), ExitStack() as stack:
         # An open folder stays that of one process, even if another gets its number.
@@ -94,27 +92,27 @@ def _cgroups_of(pid: int, start: int, user: int) -> str | None:
     return None
 
 
-def _users(status: str) -> set[int]:
+def _users(status: bytes) -> set[int]:
     """Return the user ids of a process: real, effective, saved and of the file system.
 
     A service of root may have the effective one of a user for a while.
     """
-    for line in status.splitlines():
+    for line in kernel_lines(status):
         if line.startswith("Uid:"):
             return {int(word) for word in line.split()[1:]}
     return set()
 
 
-def _read(folder: int, name: str) -> str:
+def _read(folder: int, name: str) -> bytes:
     descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
-    with os.fdopen(descriptor, errors="surrogateescape") as stream:
+    with os.fdopen(descriptor, "rb") as stream:
         return stream.read()
 
 
 # --- The hierarchies ------------------------------------------------------------------
 
 
-def cgroup_files(target: str, own: str, mounts: str) -> list[Path]:
+def cgroup_files(target: bytes, own: bytes, mounts: Path = MOUNT_TABLE) -> list[Path]:
     """Return the files through which a process leaves its cgroups for others.
 
     Parameters
@@ -122,36 +120,34 @@ def cgroup_files(target: str, own: str, mounts: str) -> list[Path]:
     target, own
         ``/proc/PID/cgroup`` of a process in the cgroups to join, and of this process.
     mounts
-        ``/proc/self/mountinfo``.
+        The table of mounts.
 
     Raises
     ------
     UnavailableError
         If a hierarchy is not mounted, or does not show the cgroup.
     """
-    present = set(own.splitlines())
-    return [
-        _procs_file(line, mounts) for line in target.splitlines() if line not in present
-    ]
+    present = set(kernel_lines(own))
+    lines = [line for line in kernel_lines(target) if line not in present]
+    entries = [each for each in mount_table(mounts) if each.kind.startswith("cgroup")]
+    return [_procs_file(line, entries) for line in lines]
 
 
-def _procs_file(line: str, mounts: str) -> Path:
+def _procs_file(line: str, mounts: list[MountEntry]) -> Path:
     """Return the file for one line of ``/proc/PID/cgroup``: NUMBER:CONTROLLERS:PATH."""
     _, controllers, path = line.split(":", 2)
-    for mount in mounts.splitlines():
-        before, _, behind = mount.partition(" - ")
-        root, point = before.split(" ")[3:5]
-        kind, _, options = behind.split(" ", 2)
+    for mount in mounts:
+        options = mount.options.split(",")
         is_hierarchy = (
-            kind == "cgroup" and {*controllers.split(",")} <= {*options.split(",")}
+            mount.kind == "cgroup" and {*controllers.split(",")} <= {*options}
             if controllers
-            else kind == "cgroup2"
+            else mount.kind == "cgroup2"
         )
         # Paths outside of the own namespace begin with "/..".
         if is_hierarchy and ".." not in PurePosixPath(path).parts:
             with suppress(ValueError):
-                inside = PurePosixPath(path).relative_to(root)
-                return Path(point) / inside / "cgroup.procs"
+                inside = PurePosixPath(path).relative_to(mount.root)
+                return Path(mount.point) / inside / "cgroup.procs"
     raise UnavailableError(
         f"the cgroup {path} of the job is not mounted here", remedy=_REMEDY
     )

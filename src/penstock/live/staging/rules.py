@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import InputError, UnknownNameError
+from penstock.kernel_text import MOUNT_TABLE, mount_table
 from penstock.live.wire.folder import own_folder
 from penstock.units import parse_volume
 
@@ -146,17 +148,14 @@ def _bytes_of(size: str) -> int:
         raise error.at("PENSTOCK_STAGING_SIZE: ") from None
 
 
-def _file_system(folder: Path) -> str:
+def _file_system(folder: Path, mounts: Path = MOUNT_TABLE) -> str:
     """Return the type of the file system of a folder; empty if it is not known."""
     best, kind = "", ""
-    try:
-        lines = Path("/proc/self/mounts").read_text().splitlines()
-    except OSError:
-        return ""
     real = str(folder.resolve())
-    for line in lines:
-        _, place, name, *_ = line.split(" ")
-        inside = real == place or real.startswith(place.rstrip("/") + "/")
-        if inside and len(place) >= len(best):
-            best, kind = place, name
+    with suppress(OSError):
+        for mount in mount_table(mounts):
+            place = mount.point
+            inside = real == place or real.startswith(place.rstrip("/") + "/")
+            if inside and len(place) >= len(best):
+                best, kind = place, mount.kind
     return kind

@@ -131,17 +131,17 @@ def is_operator(user: int) -> bool:
 def process_start_ticks(pid: int) -> int | None:
     """Return the start of a process (clock ticks after boot); None if it has ended."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text()
+        text = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
     return parse_start_ticks(text)
 
 
-def parse_start_ticks(text: str) -> int | None:
+def parse_start_ticks(text: bytes) -> int | None:
     """Return the start of a process (clock ticks after boot); None if it has ended.
 
     `text` is the content of ``/proc/PID/stat``.
     """
-    # The second field, the name in brackets, may contain blanks and brackets.
-    fields = text.rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else int(fields[19])
+    # The second field, the name in brackets, may have any bytes, brackets among them.
+    fields = text.rpartition(b")")[2].split()
+    return None if fields[0] in b"ZX" else int(fields[19])

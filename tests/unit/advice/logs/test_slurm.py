@@ -70,6 +70,21 @@ def test_bytes_that_are_not_counted_are_unknown_and_not_zero(tmp_path: Path) -> 
     assert job.bursts == ()
 
 
+@pytest.mark.parametrize("end", ["\r", "\x1c", "\x85", "\u2028"])
+def test_the_name_of_a_job_adds_no_job(tmp_path: Path, end: str) -> None:
+    forged = f"a{end}8|b"
+    path = _text(
+        tmp_path / "s.txt",
+        f"7|{forged}|ann||2|{BEGIN}|{END}\n9|c|ann||2|{BEGIN}|{END}",
+        header=_short(),
+    )
+    skipped, job = _read(path)
+    assert isinstance(skipped, Skipped)
+    assert "a name contains |" in skipped.reason
+    assert isinstance(job, LoggedJob)
+    assert job.job_id == "9"
+
+
 def _short() -> str:
     return "JobID|JobName|User|Account|NNodes|Start|End"
 

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from penstock.errors import InputError
+from penstock.live.staging import rules
 from penstock.live.staging.rules import Staging
 
 
@@ -75,6 +77,20 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "a").touch()
     with pytest.raises(InputError, match="is not a folder that belongs to you"):
         Staging(tmp_path / "a").prepare()
+
+
+def test_mounts_of_users_hide_no_file_system(tmp_path: Path) -> None:
+    """A mount point may have any bytes, and the kernel escapes blanks in it."""
+    (folder := tmp_path / "a b").mkdir()
+    table = tmp_path / "mountinfo"
+    place = os.fsencode(tmp_path)
+    table.write_bytes(
+        b"1 0 8:1 / / rw - ext4 /dev/sda1 rw\n"
+        b"2 1 0:8 / /home/\xff\rx rw - fuse.x y rw\n"
+        b"3 1 0:9 / " + place + b"/a\\040b rw - tmpfs none rw\n"
+    )
+    assert rules._file_system(folder, table) == "tmpfs"
+    assert rules._file_system(tmp_path, table) == "ext4"
 
 
 def test_memory_cannot_promise_to_survive_the_machine(tmp_path: Path) -> None:

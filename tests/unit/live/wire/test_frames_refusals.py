@@ -34,6 +34,14 @@ REFUSED: dict[str, tuple[FromProgram, str]] = {
         AttachProcess("a\nb"),
         "job: expected a text without control characters (",
     ),
+    "other-signs": (
+        AttachProcess("a\x9b2Jb"),
+        "job: expected a text without control characters (",
+    ),
+    "other-line": (
+        AttachProcess("a\u2028b"),
+        "job: expected a text without control characters (",
+    ),
     "volume": (HintVolume("a", -1.0), "volume: expected a number of at least 0 (give"),
 }
 

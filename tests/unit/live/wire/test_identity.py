@@ -6,6 +6,7 @@ from __future__ import annotations
 import errno
 import os
 import pwd
+import shutil
 import signal
 import subprocess
 import threading
@@ -128,15 +129,27 @@ def test_when_a_process_was_started() -> None:
 def test_without_free_descriptors_a_process_is_not_taken_for_ended(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def exhausted(path: Path) -> str:
+    def exhausted(path: Path) -> bytes:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
 
-    monkeypatch.setattr(Path, "read_text", exhausted)
+    monkeypatch.setattr(Path, "read_bytes", exhausted)
     with pytest.raises(OSError, match="Too many open files"):
         process_start_ticks(os.getpid())
 
 
 def test_the_name_of_a_program_does_not_hide_its_start() -> None:
-    fields = " ".join(["S", *map(str, range(1, 40))])
-    assert parse_start_ticks(f"7 (a ) S 1 (b)) {fields}") == 19
-    assert parse_start_ticks(f"7 (a) {fields.replace('S', 'Z')}") is None
+    fields = b" ".join([b"S", *(b"%d" % number for number in range(1, 40))])
+    assert parse_start_ticks(b"7 (a ) S 1 (b)) " + fields) == 19
+    assert parse_start_ticks(b"7 (a) " + fields.replace(b"S", b"Z")) is None
+
+
+def test_a_program_whose_name_is_not_text_has_a_start(tmp_path: Path) -> None:
+    program = os.fsencode(tmp_path) + b"/\xff\r) S\n"
+    shutil.copy(b"/bin/sleep", program)
+    with subprocess.Popen([program, "600"]) as process:
+        try:
+            start = process_start_ticks(process.pid)
+        finally:
+            process.kill()
+    assert start is not None
+    assert start >= (process_start_ticks(os.getpid()) or 0)

@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NoReturn
 
+from penstock.kernel_text import kernel_lines
+
 __all__ = ["execute_program", "inherited_environment"]
 
 _SHELL: Final = "/bin/sh"
@@ -71,7 +73,7 @@ def _parent_hands_on_ignored(number: signal.Signals) -> bool:
     folder = Path("/proc") / str(os.getppid())
     try:
         name = _program_name(folder)
-        lines = (folder / "status").read_text().splitlines()
+        lines = kernel_lines((folder / "status").read_bytes())
         mask = next(line.split()[1] for line in lines if line.startswith("SigIgn:"))
     except (OSError, StopIteration):  # no /proc, or the parent has ended
         return False
@@ -84,7 +86,7 @@ def _program_name(folder: Path) -> str:
     try:
         return (folder / "exe").readlink().name
     except OSError:  # a process of another user
-        return (folder / "comm").read_text().strip()
+        return os.fsdecode((folder / "comm").read_bytes()).removesuffix("\n")
 
 
 def _find(name: str, path: str | None) -> str:

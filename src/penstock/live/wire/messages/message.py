@@ -36,7 +36,12 @@ LARGEST_BYTES: Final = 1 << 26
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 #: A name that a user chooses. It has no control characters: tables show it in one line.
 GivenName = Annotated[
-    str, msgspec.Meta(min_length=1, max_length=200, pattern=r"\A[^\x00-\x1f\x7f]+\Z")
+    str,
+    msgspec.Meta(
+        min_length=1,
+        max_length=200,
+        pattern=r"\A[^\x00-\x1f\x7f-\x9f\u2028\u2029]+\Z",
+    ),
 ]
 Text = Annotated[str, msgspec.Meta(max_length=4096)]
 Amount = Annotated[float, msgspec.Meta(ge=0.0)]

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -47,6 +49,16 @@ def test_a_script_that_names_no_interpreter_is_the_shells(
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{tmp_path}")
     done = execute(command.format(tmp_path), "a b")
     assert (done.returncode, done.stdout, done.stderr) == (5, f"{script} a b\n", "")
+
+
+def test_a_parent_may_have_any_name(tmp_path: Path) -> None:
+    """The name is a line of a text that tells which signals the parent ignores."""
+    shell = os.fsencode(tmp_path) + b"/\xff\rSigIgn: 0"
+    shutil.copy("/bin/sh", shell)
+    command = [sys.executable, "-c", SCRIPT.format(["sh", "-c", "kill -PIPE $$"])]
+    script = f"trap '' PIPE; {shlex.join(command)}; echo $?"
+    done = subprocess.run([shell, "-c", script], capture_output=True, check=False)
+    assert (done.stdout, done.stderr) == (b"0\n", b"")
 
 
 @pytest.mark.parametrize(
