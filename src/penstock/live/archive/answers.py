@@ -17,7 +17,6 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from math import inf, isfinite
 from pathlib import Path
 from typing import Final
@@ -31,6 +30,7 @@ from penstock.live.control.names import (
     JobNames,
     SeveralJobsError,
     name_of,
+    nearest_name,
     refusal,
 )
 from penstock.live.control.past import CompletedOperation, JobRun, missing_words
@@ -284,8 +284,8 @@ class ArchiveAnswers:
         past = (run.name for run in runs)
         known = dict.fromkeys((*past, *self._running))
         begins = [each for each in known if each.startswith(name)]
-        near = begins[-1:] or get_close_matches(name, known, n=1)
-        return f"did you mean {near[0]}? {listed}" if near else listed
+        near = begins[-1] if begins else nearest_name(name, known)
+        return f"did you mean {near}? {listed}" if near else listed
 
     def _past_job(self, run: JobRun) -> PastJob:
         if run.left_s is None and run.job_key in self._under_way:

@@ -11,16 +11,56 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from penstock.errors import InputError, PenstockError
 from penstock.live.wire.messages import Refused, TextAnswer
 
-__all__ = ["JobNames", "SeveralJobsError", "name_of", "refusal"]
+__all__ = ["JobNames", "SeveralJobsError", "name_of", "nearest_name", "refusal"]
+
+#: Longer names are near to no other one (characters).
+_LONGEST: Final = 64
+#: Least part of two near names that is the same at their begins and ends.
+_LEAST_SAME: Final = 0.6
 
 
 def name_of(job_key: str) -> str:
     """Return the name in a job key, UID:NAME."""
     return job_key.partition(":")[2]
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """Return the known name that is nearest to an unknown one; "" if none is near.
+
+    Names are near if they begin and end alike, as after one typing error.
+
+    RATIONALE: users choose these names, and can have a thousand jobs. With `difflib`,
+    whose time grows with the cube of their length, one question took 10 s.
+    """
+    if not 0 < len(name) <= _LONGEST:
+        return ""
+    best, most = "", _LEAST_SAME
+    for each in known:
+        longer, shorter = max(len(each), len(name)), min(len(each), len(name))
+        # First what costs nothing: most names are too long or too short.
+        if longer > _LONGEST or shorter < most * longer:
+            continue
+        begin = _same_begin(name, each)
+        end = _same_begin(name[::-1], each[::-1])
+        part = min(begin + end, shorter) / longer
+        if part > most:
+            best, most = each, part
+    return best
+
+
+def _same_begin(one: str, other: str) -> int:
+    """Return how many characters are the same at the begins of two texts."""
+    count = 0
+    for a, b in zip(one, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
 
 
 class JobNames:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from math import isfinite
 from typing import Final
 
 from penstock.errors import InputError
 from penstock.live.control.explanation import Circumstances, explain
-from penstock.live.control.names import JobNames, SeveralJobsError
+from penstock.live.control.names import JobNames, SeveralJobsError, nearest_name
 from penstock.live.control.rates.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, JobRecord
 from penstock.live.wire.messages import JobStatus, TextAnswer, UserRequest
@@ -41,9 +40,8 @@ def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobR
     if name in candidates:
         return candidates[name]
     if not candidates:
-        known = [each.name for each in visible]
-        close = get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
+        close = nearest_name(name, (each.name for each in visible))
+        hint = f"did you mean {close}? " if close else ""
         raise InputError(
             f"there is no job {name!r}",
             remedy=f"{hint}penstock ctl status lists all jobs",
