@@ -38,6 +38,7 @@ from penstock.live.node.processes import WatchedProcesses
 from penstock.live.node.report_schedule import ReportSchedule
 from penstock.live.staging.drainers import Sweeper
 from penstock.live.wire.frames import Peer, WarningLog
+from penstock.live.wire.identity import process_start_ticks
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
@@ -185,8 +186,8 @@ class Agent:
         self._jobs[job.key] = job
         self.budgets.keep(note.user, Holding.JOBS)
         _LOG.info("job %s continues", job.key)
-        for pid in list(note.processes):
-            self._processes.add(job.key, note.user, pid)
+        for pid, start in list(note.processes.items()):
+            self._processes.add(job.key, note.user, pid, start)
 
     def close(self) -> None:
         """Leave the jobs without a limit; a later agent may reopen their pages."""
@@ -461,6 +462,11 @@ class Agent:
 
     def _attach(self, peer: Peer, message: AttachProcess) -> LocalJob:
         job_key = f"{peer.user}:{message.job_name}"
+        start = process_start_ticks(peer.pid)
+        if start is None or peer.start not in (None, start):
+            raise UnavailableError(
+                "the process that asks has ended", remedy="let it run until the answer"
+            )
         if not self._processes.may_add(peer.user, peer.pid, self._clock()):
             raise UnavailableError(
                 f"user {peer.user} has too many processes under control on this node",
@@ -481,8 +487,8 @@ class Agent:
                 work_s=message.work_s,
             )
         )
-        job.add(peer.pid)
-        self._processes.add(job.key, peer.user, peer.pid)
+        job.add(peer.pid, start)
+        self._processes.add(job.key, peer.user, peer.pid, start)
         return job
 
     def _register(self, peer: Peer, message: RegisterJob) -> LocalJob:
@@ -587,7 +593,7 @@ class Agent:
 
     # --- The end of processes ---------------------------------------------------------
 
-    def _note_end(self, job_key: str, pid: int, start: int | None) -> None:
+    def _note_end(self, job_key: str, pid: int, start: int) -> None:
         job = self._jobs.get(job_key)
         if job is None:
             return

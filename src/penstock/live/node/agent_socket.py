@@ -257,6 +257,7 @@ class _Connections:
             connection.close()
             return user if is_too_often else None
         connection.settimeout(0.0)
+        peer = peer.identified()
         task = asyncio.get_running_loop().create_task(self._answer(peer, connection))
         self._tasks.add(task)
         task.add_done_callback(partial(self._on_end, user))

@@ -9,6 +9,9 @@ child to its parent when the parent waits for it. The result is a lower bound: a
 that ends without a parent that waits for it may be missed. The kernel counts whole
 pages of memory, so that a controlled call may count for up to `ROUNDING_BYTES` more
 than it writes.
+
+A process is known by its number and its start: what has the number of a process that
+has ended is another one, and perhaps of another user.
 """
 
 from __future__ import annotations
@@ -50,7 +53,10 @@ class WrittenBytes:
     def __init__(self) -> None:
         self._by_process: dict[int, ProcessIo] = {}
         self._parents: dict[int, int] = {}
-        self._before: dict[int, ProcessIo] = {}
+        #: Process id -> start, of the processes that were measured last.
+        self._starts: dict[int, int] = {}
+        #: Process id -> start of the process, and what it had done when it was added.
+        self._before: dict[int, tuple[int, ProcessIo]] = {}
         #: Sum over the processes that have ended and do not count in their parents.
         self._ended = ProcessIo()
         self.called_bytes = 0
@@ -61,10 +67,10 @@ class WrittenBytes:
         """Processes at the last measurement, without those that have children: shells
         and launchers wait for the processes that do the work."""
 
-    def add(self, pid: int) -> None:
+    def add(self, pid: int, start: int) -> None:
         """Ignore what a process has written so far: it was not controlled then."""
-        if pid not in self._by_process:
-            self._before[pid] = _process_io(pid) or ProcessIo()
+        if self._starts.get(pid) != start:
+            self._before[pid] = start, _process_io(pid) or ProcessIo()
 
     def measure(self, processes: Iterable[int], most: float = inf) -> int:
         """Return the bytes written so far by `processes` and all their descendants.
@@ -72,9 +78,11 @@ class WrittenBytes:
         A process that has ended counts with its bytes at the last measurement, unless
         they count in its parent. After `most` processes, others are not looked at.
         """
-        living = [pid for pid in self._by_process if _exists(pid)]
+        starts = self._living()
+        ended = {pid: c for pid, c in self._by_process.items() if pid not in starts}
         # They count with their last values unless they are measured.
-        measured = {pid: self._by_process[pid] for pid in living}
+        measured = {pid: self._by_process[pid] for pid in starts}
+        self._by_process, living = dict(measured), list(starts)
         parents = {pid: self._parents.get(pid, 0) for pid in living}
         self.is_complete = True
         # Known processes may have lost their parent, so that no other one leads to
@@ -83,16 +91,17 @@ class WrittenBytes:
             if number >= most:
                 self.is_complete = False
                 break
-            counted = self._since_added(pid)
-            if counted is None:
+            start = starts.get(pid) or _start_of(pid)
+            counted = None if start is None else self._since_added(pid, start)
+            if start is None or counted is None:
                 self.is_complete = False
             else:
-                measured[pid] = counted
-        for pid in self._by_process.keys() - measured.keys():
-            if not self._counts_in_parent(pid, measured):
-                self._ended = self._ended.plus(self._by_process[pid])
+                measured[pid], starts[pid] = counted, start
+        for pid, counted in ended.items():
+            if not self._counts_in_parent(pid, measured.keys() - ended.keys()):
+                self._ended = self._ended.plus(counted)
         self._forget_ended(measured)
-        self._by_process, self._parents = measured, parents
+        self._by_process, self._parents, self._starts = measured, parents, starts
         self.process_count = len(
             measured.keys() - {parents.get(pid) for pid in measured}
         )
@@ -102,19 +111,22 @@ class WrittenBytes:
         self.called_bytes = total.called_bytes
         return total.written_bytes
 
-    def _since_added(self, pid: int) -> ProcessIo | None:
+    def _living(self) -> dict[int, int]:
+        """Return the starts of the measured processes whose numbers are still theirs.
+
+        A process that has ended, and whose parent has not waited for it yet, has its
+        number.
+        """
+        starts = self._starts.items()
+        return {pid: start for pid, start in starts if _start_of(pid) == start}
+
+    def _since_added(self, pid: int, start: int) -> ProcessIo | None:
         """Return what a process has done since it was added; None: cannot be read."""
         counted = _process_io(pid)
         if counted is None:
             return None
-        since = counted.plus(self._before.get(pid, ProcessIo()), -1)
-        last = self._by_process.get(pid, ProcessIo())
-        if since.called_bytes >= last.called_bytes:
-            return since
-        # Counts of a process never decrease: another process has the number now.
-        self._ended = self._ended.plus(last)
-        self._before.pop(pid, None)
-        return counted
+        added_start, before = self._before.get(pid, (start, ProcessIo()))
+        return counted.plus(before, -1) if added_start == start else counted
 
     def _counts_in_parent(self, pid: int, living: Container[int]) -> bool:
         """Return True if a process that lives has waited for one that has ended.
@@ -130,7 +142,8 @@ class WrittenBytes:
     def _forget_ended(self, living: Container[int]) -> None:
         # A copy: the agent's thread adds processes at the same time.
         for pid in list(self._before):
-            if pid not in living and not _exists(pid):
+            start, _ = self._before.get(pid, (None, None))
+            if pid not in living and _start_of(pid) != start:
                 self._before.pop(pid, None)
 
 
@@ -163,8 +176,14 @@ def _children(pid: int) -> list[int]:
     return [int(child) for text in texts for child in text.split()]
 
 
-def _exists(pid: int) -> bool:
-    return os.path.exists(f"/proc/{pid}")  # noqa: PTH110 - fast
+def _start_of(pid: int) -> int | None:
+    """Return the start of a process (clock ticks after boot); None: there is none."""
+    try:
+        text = _read(f"/proc/{pid}/stat")
+    except OSError:
+        return None
+    # The second field, the name in brackets, may have any bytes, brackets among them.
+    return int(text.rpartition(b")")[2].split()[19])
 
 
 def _process_io(pid: int) -> ProcessIo | None:

@@ -229,11 +229,10 @@ class LocalJob:
 
     # --- Processes --------------------------------------------------------------------
 
-    def add(self, pid: int) -> None:
-        """Add a process to the job, unless it has ended."""
-        start = process_start_ticks(pid)
-        if start is not None and self.note.processes.get(pid) != start:
-            self._written.add(pid)
+    def add(self, pid: int, start: int) -> None:
+        """Add a process to the job; `start`: see `process_start_ticks`."""
+        if self.note.processes.get(pid) != start:
+            self._written.add(pid, start)
             self.note.processes[pid] = start
             self._save()
 
@@ -243,16 +242,16 @@ class LocalJob:
         self.note.registered = True
         self._save()
 
-    def remove(self, pid: int, start: int | None) -> None:
+    def remove(self, pid: int, start: int) -> None:
         """Remove a process that has ended, unless another one has its number now.
 
         What it has left in parts can be merged at once (`orphaned_parts`). `start` is
-        when it started (clock ticks after boot); None: unknown.
+        when it started (clock ticks after boot).
         """
         self._ends += 1
         self._looked_s = -inf
         processes = self.note.processes
-        if pid in processes and start in (None, processes[pid]):
+        if processes.get(pid) == start:
             del processes[pid]
             if not self.is_over:
                 self._save()

@@ -34,8 +34,8 @@ class _WatchedProcess:
 
     descriptor: int
     """Its pidfd."""
-    start: int | None
-    """When it started (clock ticks after boot); None: it has ended."""
+    start: int
+    """When it started (clock ticks after boot)."""
     user: int
     """User id."""
     job_keys: set[str]
@@ -50,20 +50,20 @@ class WatchedProcesses:
         What each user may have watched.
     on_end
         Called with the key of a job, a process of this job that has ended, and when the
-        process started (clock ticks after boot; None: unknown).
+        process started (clock ticks after boot).
     """
 
     def __init__(
-        self, budgets: Budgets, on_end: Callable[[str, int, int | None], None]
+        self, budgets: Budgets, on_end: Callable[[str, int, int], None]
     ) -> None:
         self._budgets = budgets
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._watched: dict[int, _WatchedProcess] = {}
-        #: Key of a job and a process that could not be watched -> user.
-        self._unwatched: dict[tuple[str, int], int] = {}
+        #: Key of a job, and a process that could not be watched with its start -> user.
+        self._unwatched: dict[tuple[str, int, int], int] = {}
         #: Ends to be told: arguments of `on_end`.
-        self._ends: deque[tuple[str, int, int | None]] = deque()
+        self._ends: deque[tuple[str, int, int]] = deque()
         #: True if `_tell_ends` will be called.
         self._will_tell = False
 
@@ -73,11 +73,11 @@ class WatchedProcesses:
             user, Holding.PROCESSES, now_s
         )
 
-    def add(self, job_key: str, user: int, pid: int) -> None:
-        """Watch a process of a job."""
+    def add(self, job_key: str, user: int, pid: int, start: int) -> None:
+        """Watch a process of a job; `start`: see `process_start_ticks`."""
         watched = self._watched.get(pid)
         if watched is not None:
-            if watched.start == process_start_ticks(pid):
+            if watched.start == start:
                 watched.job_keys.add(job_key)
                 return
             # Another process has the number now: the watched one has ended.
@@ -85,13 +85,17 @@ class WatchedProcesses:
         try:
             descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
-            self._on_end(job_key, pid, None)
+            self._on_end(job_key, pid, start)
             return
         except OSError:
             # For example too many open files: the process may still live.
-            self._unwatched[job_key, pid] = user
+            self._unwatched[job_key, pid, start] = user
             return
-        start = process_start_ticks(pid)
+        # The descriptor may be that of a process that has got the number since.
+        if process_start_ticks(pid) != start:
+            os.close(descriptor)
+            self._on_end(job_key, pid, start)
+            return
         self._watched[pid] = _WatchedProcess(descriptor, start, user, {job_key})
         self._budgets.keep(user, Holding.PROCESSES)
         self._loop.add_reader(descriptor, self._note_end, pid)
@@ -99,9 +103,9 @@ class WatchedProcesses:
     def retry(self, job_keys: Container[str]) -> None:
         """Try again to watch processes of these jobs that could not be watched."""
         unwatched, self._unwatched = self._unwatched, {}
-        for (job_key, pid), user in unwatched.items():
+        for (job_key, pid, start), user in unwatched.items():
             if job_key in job_keys:
-                self.add(job_key, user, pid)
+                self.add(job_key, user, pid, start)
 
     def remove(self, job_key: str, processes: Iterable[int]) -> None:
         """Note that processes do not belong to a job any more."""

@@ -14,7 +14,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from penstock.errors import InputError, UnavailableError, plain_mismatch
 from penstock.live.settings import Settings
 from penstock.live.wire.folder import is_locked
-from penstock.live.wire.identity import is_operator
+from penstock.live.wire.identity import is_operator, process_start_ticks
 from penstock.live.wire.messages import (
     FROM_PROGRAM,
     REPLY,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     import logging
 
 __all__ = [
+    "ENDED",
     "OPERATOR_SOCKET",
     "RETRY_S",
     "SILENT_S",
@@ -62,6 +63,8 @@ RETRY_S: Final = 0.02
 
 _LENGTH: Final = struct.Struct(">I")
 _CREDENTIALS: Final = struct.Struct("iII")
+#: Start of a process that has ended: no process has it.
+ENDED: Final = -1
 _MOST_WARNINGS: Final = 100
 _MOST_WARNINGS_OF_USER: Final = 20
 #: Beside the socket of all users: the socket of root and of who runs the daemon.
@@ -102,6 +105,8 @@ class Peer:
     """User id."""
     group: int
     """Group id."""
+    start: int | None = None
+    """When it started (clock ticks after boot); None: not looked up (`identified`)."""
 
     @classmethod
     def of(cls, connection: Any) -> Self:
@@ -109,6 +114,15 @@ class Peer:
         size = _CREDENTIALS.size
         data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
         return cls(*_CREDENTIALS.unpack(data))
+
+    def identified(self) -> Self:
+        """Return the process with its start, which no later one of its number has.
+
+        The kernel tells the number that it had when it connected. If it has ended, the
+        start is `ENDED`.
+        """
+        start = process_start_ticks(self.pid)
+        return replace(self, start=ENDED if start is None else start)
 
     @property
     def is_trusted(self) -> bool:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from ctypes import c_uint64
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from penstock.live.node.pages.bell import Bell, BellWords
 from penstock.live.node.pages.page import Page
 from penstock.live.node.pages.page_layout import PageWords, StagingWords
 from penstock.live.wire.frames import Peer
+from penstock.live.wire.identity import process_start_ticks
 from penstock.live.wire.messages import (
     FROM_AGENT,
     AgentConfig,
@@ -54,6 +56,7 @@ from support.waiting import LIMIT_S, until_async
 
 CONFIG = AgentConfig("control", [], 0.1, 0.05, 0.6, inf, reads=True)
 ME = Peer(os.getpid(), os.geteuid(), os.getegid())
+ENDED_WORDS = "the process that asks has ended (let it run until the answer)"
 
 
 class AgentRig:
@@ -307,8 +310,27 @@ def test_a_process_that_has_ended_already(tmp_path: Path) -> None:
     async def act(rig: AgentRig) -> None:
         with subprocess.Popen(["true"]) as process:
             process.wait()
-        await rig.attach(peer=Peer(process.pid, ME.user, ME.group))
-        assert rig.take(JobLeft) == [JobLeft(key())]
+        asked = AttachProcess("a")
+        refused = await rig.agent.reply(Peer(process.pid, ME.user, ME.group), asked)
+        assert refused == Refused(ENDED_WORDS, retry=True)
+        assert not rig.take(JobJoined)
+
+    with_agent(tmp_path, act)
+
+
+def test_a_process_with_the_number_of_the_one_that_asked_joins_no_job(
+    tmp_path: Path,
+) -> None:
+    """A connection outlives the process that has made it, if another one has it."""
+
+    async def act(rig: AgentRig) -> None:
+        known, asked = ME.identified(), AttachProcess("a")
+        assert known.start == process_start_ticks(os.getpid())
+        assert known.start is not None
+        later = replace(known, start=known.start - 1)
+        assert await rig.agent.reply(later, asked) == Refused(ENDED_WORDS, retry=True)
+        assert not rig.take(JobJoined)
+        assert isinstance(await rig.agent.reply(known, asked), PageAssigned)
 
     with_agent(tmp_path, act)
 

@@ -16,6 +16,7 @@ from penstock.live.node.bypass import (
     _process_io,
     with_descendants,
 )
+from penstock.live.wire.identity import process_start_ticks
 from support.waiting import until
 
 SIZE = 4_000_000
@@ -80,9 +81,15 @@ class FakeKernel:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.children: dict[int, list[int]] = {}
         self.counts: dict[int, int] = {}
+        #: Process id -> start; 1 if it is not here.
+        self.starts: dict[int, int] = {}
         monkeypatch.setattr(bypass, "_children", lambda pid: self.children.get(pid, []))
         monkeypatch.setattr(bypass, "_process_io", self.process_io)
-        monkeypatch.setattr(bypass, "_exists", lambda pid: pid in self.counts)
+        monkeypatch.setattr(bypass, "_start_of", self.start_of)
+
+    def start_of(self, pid: int) -> int | None:
+        """Return the start of a process."""
+        return self.starts.get(pid, 1) if pid in self.counts else None
 
     def process_io(self, pid: int) -> ProcessIo | None:
         """Return the counts of a process."""
@@ -131,21 +138,43 @@ def test_a_process_and_its_child_that_end_together_count_in_the_grandparent(
     assert written.is_complete
 
 
-def test_a_reused_number_is_another_process(kernel: FakeKernel) -> None:
+def test_a_process_with_the_number_of_an_ended_one_inherits_nothing(
+    kernel: FakeKernel,
+) -> None:
+    """What was known of the number counted for another process, however much it did."""
     kernel.counts = {1: 10, 2: 500}
     written = WrittenBytes()
-    written.add(2)
+    written.add(2, 1)
     kernel.counts[2] = 700
     assert written.measure([1, 2]) == 210
-    kernel.counts[2] = 30
+    kernel.starts[2], kernel.counts[2] = 5, 30
     assert written.measure([1, 2]) == 240
+    kernel.starts[2], kernel.counts[2] = 6, 90_000
+    written.add(2, 6)
+    assert written.measure([1, 2]) == 240
+    kernel.counts[2] += 7
+    assert written.measure([1, 2]) == 247
+
+
+@pytest.mark.parametrize("moved_bytes", [30, 9000])
+def test_a_process_of_another_job_does_not_count(
+    kernel: FakeKernel, moved_bytes: int
+) -> None:
+    """It has the number of a descendant that has ended, and is none itself."""
+    kernel.children, kernel.counts = {1: [2]}, {1: 10, 2: 200}
+    written = WrittenBytes()
+    assert written.measure([1]) == 210
+    kernel.children, kernel.starts[2], kernel.counts[2] = {}, 5, moved_bytes
+    # 1 has not waited for 2 here: its count would contain that of 2.
+    assert written.measure([1]) == 10
+    assert written.measure([]) == 10
 
 
 def test_what_is_known_of_processes_ends_with_them(kernel: FakeKernel) -> None:
     written = WrittenBytes()
     for pid in range(1, 100):
         kernel.counts = {pid: 1000}
-        written.add(pid)
+        written.add(pid, 1)
         if pid % 2:
             written.measure([pid], most=0)
     written.measure([])
@@ -203,10 +232,12 @@ def test_what_a_process_wrote_before_it_was_added_is_not_counted(
     counts = {os.getpid(): ProcessIo(3000)}
     monkeypatch.setattr(bypass, "_process_io", counts.get)
     written = WrittenBytes()
-    written.add(os.getpid())
+    start = process_start_ticks(os.getpid())
+    assert start is not None
+    written.add(os.getpid(), start)
     assert written.measure([os.getpid()]) == 0
     counts[os.getpid()] = ProcessIo(10_000)
     assert written.measure([os.getpid()]) == 7000
     # A process that attaches again was controlled before.
-    written.add(os.getpid())
+    written.add(os.getpid(), start)
     assert written.measure([os.getpid()]) == 7000

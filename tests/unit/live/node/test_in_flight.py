@@ -14,6 +14,7 @@ import pytest
 from penstock.live.node.in_flight import IN_FLIGHT_S, CallsInFlight, may_be_in_call
 from penstock.live.node.local_job import JobNote, LocalJob
 from penstock.live.node.pages.page import Counters, IoClass
+from penstock.live.wire.identity import process_start_ticks
 from support.waiting import until
 
 GAP_S = 0.25
@@ -102,7 +103,7 @@ def test_the_lost_call_of_a_killed_program_does_not_keep_the_operation_open(
         pytest.skip("the kernel does not say where threads wait")
     job = LocalJob.create(tmp_path, JobNote("0:a", os.geteuid(), os.getegid(), 1, 0.0))
     try:
-        job.add(shell.pid)
+        job.add(shell.pid, process_start_ticks(shell.pid) or 0)
         words = job.page._read()
         line = words.classes[IoClass.WRITE]
         line.begun_calls, line.ended_calls = 7, 6

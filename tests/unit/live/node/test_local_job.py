@@ -24,6 +24,9 @@ from penstock.live.wire.identity import process_start_ticks
 from penstock.live.wire.messages import AgentConfig, JobJoined, Partition
 from support.waiting import until
 
+#: When this process started.
+START = process_start_ticks(os.getpid()) or 0
+
 CONFIG = AgentConfig("dry-run", [], 0.25, 0.1, 3.0, inf, reads=False)
 WRITE = "import sys; open(sys.argv[1], 'wb', 0).write(bytes(100_000))"
 
@@ -219,14 +222,21 @@ def test_what_is_free_is_written_into_the_page(
     assert (words.free_cached_reads, words.free_absorbed_writes) == (reads, writes)
 
 
+def start_of(process: subprocess.Popen[bytes]) -> int:
+    """Return the start of a process (clock ticks after boot)."""
+    start = process_start_ticks(process.pid)
+    assert start is not None
+    return start
+
+
 def test_processes(job: LocalJob) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
-        job.add(os.getpid())
-        job.add(process.pid)
+        job.add(os.getpid(), START)
+        job.add(process.pid, start_of(process))
         for pid in (process.pid, 12345678):
-            job.remove(pid, None)
+            job.remove(pid, start_of(process))
             assert not job.is_over
-        job.remove(os.getpid(), None)
+        job.remove(os.getpid(), START)
         assert job.is_over
         process.kill()
 
@@ -236,8 +246,8 @@ def test_a_registered_job_is_over_when_its_page_is_removed(
 ) -> None:
     job.register("physics", 4)
     assert job.joined_message() == JobJoined("0:a", os.geteuid(), "physics", 4, 5.0)
-    job.add(os.getpid())
-    job.remove(os.getpid(), None)
+    job.add(os.getpid(), START)
+    job.remove(os.getpid(), START)
     was_over = job.is_over
     again = LocalJob.reopen(job.page.path)
     assert again is not None
@@ -251,8 +261,8 @@ def test_a_registered_job_is_over_when_its_page_is_removed(
 
 def test_a_later_agent_reopens_the_page(job: LocalJob, tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "60"]) as process:
-        job.add(os.getpid())
-        job.add(process.pid)
+        job.add(os.getpid(), START)
+        job.add(process.pid, start_of(process))
         process.kill()
     write(job, tmp_path)
     again = LocalJob.reopen(job.page.path)
@@ -270,7 +280,7 @@ def test_a_later_agent_reopens_the_page(job: LocalJob, tmp_path: Path) -> None:
 
 
 def test_the_next_controller_learns_which_targets_it_has(job: LocalJob) -> None:
-    job.add(os.getpid())
+    job.add(os.getpid(), START)
     job.place(Partition(7, "/data/a", targets=("A", "C")))
     assert job.page.partition == 7
     again = LocalJob.reopen(job.page.path)
@@ -281,7 +291,7 @@ def test_the_next_controller_learns_which_targets_it_has(job: LocalJob) -> None:
 
 @pytest.mark.parametrize("damage", ["no note", "bad note", "no UTF-8", "bad page"])
 def test_a_page_that_cannot_be_reopened_is_removed(job: LocalJob, damage: str) -> None:
-    job.add(os.getpid())
+    job.add(os.getpid(), START)
     path = job.page.path
     beside = path.with_suffix(".note")
     if damage == "no note":
@@ -304,7 +314,7 @@ def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(
     staging = Staging(tmp_path / "journals")
     environment = shim_environment(job.page.path, [tmp_path], staging=staging)
     subprocess.run(["true"], env=environment, check=True)
-    job.add(os.getpid())
+    job.add(os.getpid(), START)
     beside = job.page.path.with_suffix(".note")
     text = beside.read_text()
     # Another process has the same process id now.
@@ -336,12 +346,10 @@ def test_closing_removes_the_limit(job: LocalJob, tmp_path: Path) -> None:
 
 
 def test_a_process_with_the_number_of_one_that_has_ended_stays(job: LocalJob) -> None:
-    job.add(os.getpid())
-    start = process_start_ticks(os.getpid())
-    assert start is not None
-    job.remove(os.getpid(), start - 1)
-    assert job.note.processes == {os.getpid(): start}
-    job.remove(os.getpid(), start)
+    job.add(os.getpid(), START)
+    job.remove(os.getpid(), START - 1)
+    assert job.note.processes == {os.getpid(): START}
+    job.remove(os.getpid(), START)
     assert job.is_over
 
 
@@ -350,7 +358,7 @@ def test_ends_of_processes_make_no_false_claim_true(
 ) -> None:
     def measure(*_: object) -> int:
         job._written.is_complete = True
-        job.remove(1, None)  # in the middle of the measurement
+        job.remove(1, 7)  # in the middle of the measurement
         return 0
 
     monkeypatch.setattr(local_job, "is_operator", lambda _: False)

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import struct
+import subprocess
 import threading
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from penstock.live.settings import Settings
 from penstock.live.wire import frames
 from penstock.live.wire.folder import locked_folder
 from penstock.live.wire.frames import (
+    ENDED,
     OPERATOR_SOCKET,
     Client,
     Peer,
@@ -76,6 +78,13 @@ def test_the_peer_is_identified_by_the_kernel() -> None:
     assert peer.is_trusted
     assert Peer(1, 0, 0).is_trusted
     assert not Peer(1, os.geteuid() + 1, 0).is_trusted
+
+
+def test_a_peer_that_has_ended_is_no_later_process() -> None:
+    with subprocess.Popen(["true"]) as process:
+        process.wait()
+    assert Peer(process.pid, 0, 0).identified().start == ENDED
+    assert Peer(os.getpid(), 0, 0).identified().start != ENDED
 
 
 class Daemon:
