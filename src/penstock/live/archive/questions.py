@@ -35,12 +35,23 @@ _PATIENCE_S: Final = 4.0
 
 
 class ArchiveQueue:
-    """Answers questions in another thread, one after the other."""
+    """Answers questions in another thread, one after the other.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    Parameters
+    ----------
+    owner_of
+        Returns the user whose questions those of a user id are.
+    """
+
+    def __init__(
+        self,
+        owner_of: Callable[[int], int] = lambda user: user,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._owner_of = owner_of
         self._clock = clock
         self._thread = Worker("archive")
-        #: User id -> questions in the queue.
+        #: Owner of user ids -> questions in the queue.
         self._questions: Counter[int] = Counter()
 
     def ask(
@@ -58,7 +69,7 @@ class ArchiveQueue:
         """
         if message.trusted:
             return self._read(prepare)
-        user = message.user
+        user = self._owner_of(message.user)
         if self._questions[user] >= _MOST_QUESTIONS:
             loop = asyncio.get_running_loop()
             refused: asyncio.Future[ArchiveAnswer] = loop.create_future()

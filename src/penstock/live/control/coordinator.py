@@ -27,14 +27,9 @@ from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.output import CoordinatorOutput
 from penstock.live.control.rates.controller import Controller
 from penstock.live.control.rates.jobs import JobHistory
-from penstock.live.control.records import (
-    AgentRecord,
-    JobRecord,
-    left_by_writers,
-    throttled_users,
-)
+from penstock.live.control.records import AgentRecord, JobRecord, left_by_writers
 from penstock.live.control.stager import NO_ORDER, Stager, held_rate
-from penstock.live.control.status import StatusView, find_job
+from penstock.live.control.status import StatusView, find_job, throttled_users
 from penstock.live.control.storage.bandwidth import BandwidthEstimator, Reason
 from penstock.live.control.storage.shared_storage import SharedStorage, start_rate
 from penstock.live.control.storage.storages import Storages
@@ -63,6 +58,7 @@ from penstock.live.wire.messages import (
     SetPolicy,
     StatusDocument,
     TextAnswer,
+    ThrottledUser,
     ToAgent,
     UserReply,
     UserRequest,
@@ -121,6 +117,8 @@ class Coordinator:
         self.kept_limit: Callable[[str], float] = lambda _: inf
         #: Job key -> why its folder is not on its storage targets.
         self.unmoved: Mapping[str, str] = {}
+        #: Returns at an instant who takes too much of the controller.
+        self.throttled: Callable[[float], list[ThrottledUser]] = lambda _: []
         self._jobs: dict[str, JobRecord] = {}
         self._agents: dict[str, AgentRecord] = {}
         #: Keys of jobs whose agents may have to be sent other grants. The tracker adds
@@ -554,7 +552,7 @@ class Coordinator:
             faults=[*self._faults, *view.stalled(), *view.unmoved_jobs()],
             jobs=view.lines(),
             storages=[storage.status(now) for storage in shown],
-            throttled=throttled_users(self._agents, reader),
+            throttled=throttled_users(self._agents, self.throttled(now), reader),
         )
 
     @property

@@ -37,7 +37,7 @@ from penstock.live.wire.messages import (
 )
 from penstock.staging import ApplicationStatus, StagingOrder
 
-__all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers", "throttled_users"]
+__all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers"]
 
 #: Interval over which the rate that a job draws is measured, at least.
 DRAW_S: Final = 0.5
@@ -565,18 +565,6 @@ class JobRecord:
             drawn_bytes = max(transferred_bytes - self._draw_base_bytes, 0.0)
             self.draw = drawn_bytes / elapsed_s
             self.draw_since_s, self._draw_base_bytes = now, transferred_bytes
-
-
-def throttled_users(
-    agents: Mapping[str, AgentRecord], reader: int | None
-) -> list[ThrottledUser]:
-    """Return who takes too much of the daemons, as far as a user may see it."""
-    return [
-        msgspec.structs.replace(each, node=agent)
-        for agent, record in sorted(agents.items())
-        for each in record.throttled
-        if reader is None or each.user == reader
-    ]
 
 
 def left_by_writers(

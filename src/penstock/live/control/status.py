@@ -8,21 +8,45 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import Final
 
+import msgspec
+
 from penstock.errors import InputError
 from penstock.live.control.explanation import Circumstances, explain
 from penstock.live.control.names import JobNames, SeveralJobsError, nearest_name
 from penstock.live.control.rates.jobs import ControlledJob, by_rate
-from penstock.live.control.records import DRAW_S, JobRecord
-from penstock.live.wire.messages import JobStatus, TextAnswer, UserRequest
+from penstock.live.control.records import DRAW_S, AgentRecord, JobRecord
+from penstock.live.wire.messages import (
+    JobStatus,
+    TextAnswer,
+    ThrottledUser,
+    UserRequest,
+)
 from penstock.staging.limits import interferes_with_itself, pause_fraction
 from penstock.units import format_bandwidth, format_time, format_volume
 
-__all__ = ["StatusView", "find_job"]
+__all__ = ["StatusView", "find_job", "throttled_users"]
 
+#: In place of the node of a user who takes too much of the controller.
+_CONTROLLER: Final = "the controller"
 #: A job that draws less than this part of its grant is not slowed by control.
 _SLOW: Final = 0.8
 #: A mean draw above this multiple of the present grant is explained.
 _FAST: Final = 1.05
+
+
+def throttled_users(
+    agents: Mapping[str, AgentRecord],
+    by_controller: list[ThrottledUser],
+    reader: int | None,
+) -> list[ThrottledUser]:
+    """Return who takes too much of the daemons, as far as a user may see it."""
+    throttled = {agent: record.throttled for agent, record in sorted(agents.items())}
+    return [
+        msgspec.structs.replace(each, node=node)
+        for node, users in ({_CONTROLLER: by_controller} | throttled).items()
+        for each in users
+        if reader is None or each.user == reader
+    ]
 
 
 def find_job(jobs: Iterable[JobRecord], name: str, request: UserRequest) -> JobRecord:

@@ -27,6 +27,7 @@ from penstock.live.control.past import on_other_clock
 from penstock.live.daemon.history import History
 from penstock.live.daemon.learnt import LearntBandwidths
 from penstock.live.daemon.limits import SavedLimits
+from penstock.live.node.budgets import Budgets, Spending
 from penstock.live.staging.partitioner import Partitioner
 from penstock.live.wire.messages import (
     ExplainJob,
@@ -45,6 +46,7 @@ from penstock.live.wire.messages import (
     UserReply,
     UserRequest,
 )
+from penstock.live.wire.subordinates import owner_of
 from penstock.live.worker import Worker
 
 if TYPE_CHECKING:
@@ -66,6 +68,9 @@ _STATUS_S: Final = 2.0
 _RETRY_S: Final = 1.0
 #: How long saving may delay the end (s).
 _SAVE_S: Final = 30.0
+#: What each job that a user sees adds to the cost of a request of this user.
+_SEEN_JOB_COST: Final = 0.2
+_TOO_MANY: Final = Refused("you send too many requests; try again later", retry=True)
 
 _T = TypeVar("_T")
 
@@ -112,7 +117,9 @@ class ControlLoop:
         self._task: asyncio.Task[None] | None = None
         self._saver = Worker("history")
         self._compiler = Worker("compiler")
-        self._questions = ArchiveQueue()
+        self._budgets = Budgets.of_this_process()
+        self._questions = ArchiveQueue(owner_of)
+        coordinator.throttled = self._budgets.throttled
 
     # --- The loop ---------------------------------------------------------------------
 
@@ -218,7 +225,11 @@ class ControlLoop:
 
     def receive(self, agent: str, message: FromAgent) -> None:
         """Put a message of an agent into the loop."""
-        if isinstance(message, UserRequest) and (found := self._about_folder(message)):
+        if isinstance(message, UserRequest) and not self._may_ask(message):
+            self._send(agent, UserReply(message.number, _TOO_MANY))
+        elif isinstance(message, UserRequest) and (
+            found := self._about_folder(message)
+        ):
             self._send(agent, UserReply(message.number, found))
         elif isinstance(message, UserRequest) and self._is_about_past(message):
             self._answer_from_archive(agent, message)
@@ -231,6 +242,20 @@ class ControlLoop:
             self._compile_first(agent, message, message.request.policy)
         else:
             self._put(agent, message)
+
+    def _may_ask(self, message: UserRequest) -> bool:
+        """Return False if a user asks too much, on all nodes together.
+
+        An agent limits what a user asks on its node only.
+        """
+        if message.trusted:
+            return True
+        user, now_s = message.user, time.monotonic()
+        if not self._budgets.take(user, Spending.REQUESTS, now_s):
+            return False
+        cost = _SEEN_JOB_COST * len(self.coordinator.seen_by(message))
+        self._budgets.spend(user, Spending.REQUESTS, now_s, cost)
+        return True
 
     def _put(self, agent: str, message: FromAgent) -> None:
         if isinstance(message, JobJoined):
@@ -354,6 +379,8 @@ class ControlLoop:
 
     def save(self) -> None:
         """Save the history of all jobs, and what was learnt, in another thread."""
+        # This also forgets the budgets of users who ask nothing any more.
+        self._budgets.throttled(time.monotonic())
         if self._history:
             histories = self.coordinator.histories(time.monotonic())
             self._in_saver(self._history.save, histories)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What each user may take of the agent: rates (per second) and holdings (at a time).
+"""What each user may take of a daemon: rates (per second) and holdings (at a time).
 
 The budget is asked before anything is spent on a request: a new connection, a message,
 a post, a look at a page, a process to watch. What one user takes too much of is delayed
@@ -36,6 +36,7 @@ class Spending(StrEnum):
     MESSAGES = "messages were delayed: too many per second"
     LOOKS = "reports of jobs were delayed: too many jobs are active"
     POSTS = "begins of operations were noticed late: too many per second"
+    REQUESTS = "requests to the controller were refused: too many per second"
 
 
 class Holding(StrEnum):
@@ -53,6 +54,7 @@ _RATES: Final = {
     Spending.MESSAGES: (100.0, 1000.0),
     Spending.LOOKS: (1500.0, 1000.0),
     Spending.POSTS: (500.0, 500.0),
+    Spending.REQUESTS: (100.0, 1000.0),
 }
 _MOST: Final = {
     Holding.CONNECTIONS: 256,

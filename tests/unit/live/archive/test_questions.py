@@ -56,10 +56,26 @@ def test_one_user_does_not_fill_the_queue() -> None:
     asyncio.run(act())
 
 
+def test_the_ids_of_a_container_ask_in_the_name_of_their_owner() -> None:
+    async def act() -> None:
+        queue, go = ArchiveQueue(lambda user: min(user, 7)), threading.Event()
+
+        def prepare() -> Callable[[], ArchiveAnswer]:
+            return lambda: TextAnswer(str(go.wait(LIMIT_S)))
+
+        asked = [queue.ask(_question(7 + n), prepare) for n in range(MOST + 1)]
+        assert [each.done() for each in asked] == [False] * MOST + [True]
+        go.set()
+        await asyncio.wait_for(asked[0], LIMIT_S)
+        queue.close()
+
+    asyncio.run(act())
+
+
 def test_nobody_reads_for_those_who_wait_no_longer() -> None:
     async def act() -> None:
         now_s = 0.0
-        queue, go = ArchiveQueue(lambda: now_s), threading.Event()
+        queue, go = ArchiveQueue(clock=lambda: now_s), threading.Event()
         begun = threading.Event()
         calls: list[str] = []
 

@@ -32,6 +32,7 @@ from penstock.live.wire.messages import (
     CounterReport,
     ExplainJob,
     GetJobReport,
+    GetStatus,
     Grants,
     JobJoined,
     JobLeft,
@@ -406,6 +407,43 @@ def test_questions_that_are_refused_cost_nothing(
         replies = [m.reply for m in sent if isinstance(m, UserReply)]
         assert replies.count(TextAnswer("read")) == 4
         assert sum(isinstance(reply, Refused) for reply in replies) == 16
+
+    with_agent(None, act)
+
+
+def test_a_user_who_asks_too_much_on_all_nodes_is_refused() -> None:
+    """Each agent limits what is asked on its node only."""
+
+    async def act(loop: ControlLoop, sent: list[Any]) -> None:
+        loop.links["m"] = sent.append
+        loop.receive("m", AgentHello([]))
+        for user in (7, 8):
+            loop.receive("n", JobJoined(f"{user}:a", user, "0", 0, 0.0))
+        await until_async(lambda: loop.coordinator.has_key("8:a"))
+
+        def ask(user: int, times: int, *, trusted: bool = False) -> None:
+            for number in range(times):
+                node = "nm"[number % 2]
+                loop.receive(node, UserRequest(number, user, trusted, GetStatus()))
+
+        def replies() -> list[Any]:
+            return [each.reply for each in sent if isinstance(each, UserReply)]
+
+        ask(7, 4000)
+        await until_async(lambda: len(replies()) == 4000)
+        refused = [each for each in replies() if isinstance(each, Refused)]
+        assert len(refused) > 1000
+        assert all(each.retry for each in refused)
+        sent.clear()
+        ask(8, 1)
+        ask(0, 1, trusted=True)
+        await until_async(lambda: len(replies()) == 2)
+        of_other, of_operator = replies()
+        assert of_other.throttled == []
+        (throttled,) = of_operator.throttled
+        assert (throttled.user, throttled.node) == (7, "the controller")
+        assert throttled.times >= len(refused)
+        assert throttled.what.startswith("requests to the controller were refused")
 
     with_agent(None, act)
 

@@ -54,7 +54,7 @@ def test_a_script_that_names_no_interpreter_is_the_shells(
 def test_a_parent_may_have_any_name(tmp_path: Path) -> None:
     """The name is a line of a text that tells which signals the parent ignores."""
     shell = os.fsencode(tmp_path) + b"/\xff\rSigIgn: 0"
-    shutil.copy("/bin/sh", shell)
+    shutil.copy(b"/bin/sh", shell)
     command = [sys.executable, "-c", SCRIPT.format(["sh", "-c", "kill -PIPE $$"])]
     script = f"trap '' PIPE; {shlex.join(command)}; echo $?"
     done = subprocess.run([shell, "-c", script], capture_output=True, check=False)
