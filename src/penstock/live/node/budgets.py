@@ -144,6 +144,8 @@ class Budgets:
     def of_this_process(cls) -> Budgets:
         """Return budgets of the files that this process can open."""
         descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        # Read the ranges of containers now, before anybody is served.
+        owner_of(0)
         return cls(descriptors, owner_of)
 
     def _of(self, user: int) -> _UserBudget:

@@ -5,15 +5,19 @@ Containers of a user run under such ids, often 65,536 of them. Each looks like a
 the kernel, so that one person could have as many budgets. An id that the user database
 (``passwd``) knows is a person: ranges and ids of other sources, e.g. LDAP, may overlap.
 
-The user database may be a server that does not answer, and event loops ask for owners.
-So they wait for it for `_ANSWER_S` at most, and not at all while an earlier question is
-not answered. An id of which nothing is known in time belongs to the owner of its range.
+The user database may be a server that is slow or does not answer, and event loops ask
+for owners. So they wait for it for `_ANSWER_S` at most, and for `_PART` of the time if
+they ask about many ids, which containers of a user can have; and not at all while an
+earlier question is not answered. An id of which nothing is known in time belongs to the
+owner of its range. The owners in the file are looked up once, for `_START_S` at most.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from bisect import bisect
+from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import cache
@@ -28,8 +32,11 @@ __all__ = ["SubordinateUsers", "owner_of"]
 
 _LOG: Final = logging.getLogger("penstock.users")
 _FILE: Final = Path("/etc/subuid")
-#: How long to wait for the user database (s).
+#: How long to wait for the user database (s), and for which part of the time at most.
 _ANSWER_S: Final = 0.1
+_PART: Final = 0.01
+#: How long to wait for the owners of the ranges (s).
+_START_S: Final = 5.0
 
 
 class _Range(NamedTuple):
@@ -44,18 +51,24 @@ class SubordinateUsers:
     """The ranges of user ids in a file, read once.
 
     Ids of operators are users like others: containers of root may be anybody's.
+
+    Parameters
+    ----------
+    clock
+        Returns the monotonic time (s).
     """
 
-    def __init__(self, path: Path = _FILE) -> None:
-        lines: list[str] = []
-        with suppress(OSError):
-            lines = path.read_text(errors="replace").splitlines()
-        ranges = (_range(line) for line in lines)
-        self._ranges = sorted(each for each in ranges if each is not None)
+    def __init__(
+        self, path: Path = _FILE, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._asker = Worker("user database")
+        self._ranges = self._read_ranges(path)
+        self._clock = clock
+        #: For how long to wait at most from now on, without what time adds (s).
+        self._patience_s, self._patience_at_s = _ANSWER_S, clock()
         #: Ids in ranges -> owners. An owner never changes: what is held in its name
         #: must be released in its name.
         self._owners: dict[int, int] = {}
-        self._asker = Worker("user database")
         self._question: Future[str] | None = None
         #: Threads and the event loop ask; all get the same answer.
         self._lock = Lock()
@@ -76,10 +89,18 @@ class SubordinateUsers:
 
     def _is_person(self, user: int) -> bool:
         """Return True if the user database says in time that it knows a user id."""
-        if self._question is None or self._question.done():
+        begun_s = self._clock()
+        saved_s = self._patience_s + _PART * (begun_s - self._patience_at_s)
+        patience_s = min(saved_s, _ANSWER_S)
+        if patience_s > 0.0 and (self._question is None or self._question.done()):
             self._question = self._asker.submit(user_name, user)
-            with suppress(TimeoutError):
-                return bool(self._question.result(_ANSWER_S))
+            try:
+                return bool(self._question.result(patience_s))
+            except TimeoutError:
+                pass
+            finally:
+                self._patience_at_s = self._clock()
+                self._patience_s = patience_s - (self._patience_at_s - begun_s)
         if not self._has_warned:
             # Once: a user may have 65,536 such ids, and the log has a budget.
             self._has_warned = True
@@ -89,6 +110,37 @@ class SubordinateUsers:
                 *(user, user),
             )
         return False
+
+    def _read_ranges(self, path: Path) -> list[_Range]:
+        """Return the ranges of a file in ascending order.
+
+        A name that the user database does not know owns nothing. If it does not say
+        that in time, the first id of a name stands for it: its ranges have one owner.
+        """
+        lines: list[str] = []
+        with suppress(OSError):
+            lines = path.read_text(errors="replace").split("\n")
+        ranges = [each for each in map(_range, lines) if each is not None]
+        owners: dict[str, int | None] = {}
+        for name, first, _ in ranges:
+            owners.setdefault(name, first)
+        self._look_up(owners)
+        known = ((first, size, owners[name]) for name, first, size in ranges)
+        return sorted(
+            _Range(first, size, owner)
+            for first, size, owner in known
+            if owner is not None
+        )
+
+    def _look_up(self, owners: dict[str, int | None]) -> None:
+        """Replace the user ids of these names by those that are known in time."""
+        until_s = time.monotonic() + _START_S
+        questions = {name: self._asker.submit(user_id, name) for name in owners}
+        for name, question in questions.items():
+            try:
+                owners[name] = question.result(max(until_s - time.monotonic(), 0.0))
+            except TimeoutError:
+                question.cancel()
 
 
 @cache
@@ -101,10 +153,9 @@ def owner_of(user: int) -> int:
     return _of_this_machine().owner_of(user)
 
 
-def _range(line: str) -> _Range | None:
-    """Return the range of a line NAME:FIRST:COUNT; None if it is not one."""
+def _range(line: str) -> tuple[str, int, int] | None:
+    """Return the parts of a line NAME:FIRST:COUNT; None if it is not one."""
     with suppress(ValueError):
         name, first, count = line.split(":")
-        owner = user_id(name)
-        return None if owner is None else _Range(int(first), int(count), owner)
+        return name, int(first), int(count)
     return None

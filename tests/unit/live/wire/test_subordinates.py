@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node.budgets import Budgets, Holding, Spending
+from penstock.live.wire import subordinates
 from penstock.live.wire.subordinates import SubordinateUsers
 from support.waiting import LIMIT_S
 
@@ -86,6 +87,57 @@ def test_nobody_waits_for_a_user_database_that_does_not_answer(
     # What is held in the name of the owner is released in its name.
     thread.join(LIMIT_S)
     assert users.owner_of(200_000) == ANN
+
+
+def test_many_ids_of_containers_hold_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user database that answers in 50 ms stopped the event loop for each id."""
+    now_s = 1000.0
+    asked = []
+
+    def getpwuid(user: int) -> pwd.struct_passwd:
+        nonlocal now_s
+        asked.append(user)
+        now_s += 0.05
+        raise KeyError(user)
+
+    monkeypatch.setattr("pwd.getpwuid", getpwuid)
+    (path := tmp_path / "subuid").write_text(f"{ANN}:200000:65536\n")
+    users = SubordinateUsers(path, lambda: now_s)
+    begun_s = now_s
+    assert {users.owner_of(200_000 + number) for number in range(1000)} == {ANN}
+    assert now_s - begun_s < 0.2
+    now_s += 100.0
+    assert users.owner_of(250_000) == ANN
+    assert asked[-1] == 250_000
+
+
+def test_owners_are_looked_up_for_a_limited_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The daemon starts, and ids of one owner have one budget, if not the owner's."""
+    answers = threading.Event()
+
+    def getpwnam(name: str) -> pwd.struct_passwd:
+        answers.wait(LIMIT_S)
+        raise KeyError(name)
+
+    monkeypatch.setattr(subordinates, "_START_S", 0.05)
+    monkeypatch.setattr("pwd.getpwnam", getpwnam)
+    monkeypatch.setattr(subordinates, "user_name", lambda _: "")
+    lines = "ann:300000:10\nbob:200000:10\nann:400000:10\n7:500000:10\n"
+    (path := tmp_path / "subuid").write_text(lines)
+    made: list[SubordinateUsers] = []
+    thread = threading.Thread(target=lambda: made.append(SubordinateUsers(path)))
+    thread.start()
+    thread.join(LIMIT_S / 2)
+    is_made = bool(made)
+    answers.set()
+    thread.join(LIMIT_S)
+    assert is_made
+    owners = [made[0].owner_of(user) for user in (300_005, 400_005, 200_005, 500_005)]
+    assert owners[:3] == [300_000, 300_000, 200_000]
 
 
 def test_without_a_file_everybody_is_its_own(tmp_path: Path) -> None:
