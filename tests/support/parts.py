@@ -42,15 +42,19 @@ class Redirected:
         made.move(number)
         return made
 
-    def move(self, number: int) -> None:
-        """Change the partition: its slots lead to other targets."""
+    def move(self, number: int, *, age_s: float = 0.0) -> None:
+        """Change the partition: its slots lead to other targets.
+
+        Files that are younger than `age_s` are not redirected.
+        """
         self.folder.mkdir(exist_ok=True)
         for slot in range(SLOTS):
             new = self.folder / f".new-{slot}"
             new.symlink_to(self.targets / str((slot + number) % _TARGETS))
             new.replace(self.folder / str(slot))
         roots = (str(self.stage.folder.resolve()),)
-        self.page.place(Partition(number, str(self.folder), SLOTS, roots))
+        place = Partition(number, str(self.folder), SLOTS, roots, redirect_age_s=age_s)
+        self.page.place(place)
 
     def environment(self, *, durable: str = "file") -> dict[str, str]:
         """Return the environment of a program whose files are redirected."""

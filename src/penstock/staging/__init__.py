@@ -10,7 +10,8 @@ then add a row to `STRATEGIES`. A strategy outside of penstock needs no row: nam
 its dotted name, or install it under the entry-point group ``penstock.strategies``.
 
 The other files beside this one are the rules that several strategies share:
-`precedence`, `flushing`, `partition`; and the warnings of `limits`.
+`precedence`, `flushing`, `partition`; the warnings of `limits`; and `redirection`,
+which says when open files follow their application to other targets.
 
 `STRATEGIES` has the names and summaries, so that strategies can be listed without
 importing them.
@@ -21,6 +22,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.registry import Registry, TableRow
+from penstock.staging.redirection import REDIRECT_AGE_S, follows
 from penstock.staging.situation import (
     ApplicationStatus,
     Forecast,
@@ -31,6 +33,7 @@ from penstock.staging.situation import (
 from penstock.staging.strategy import Strategy
 
 __all__ = [
+    "REDIRECT_AGE_S",
     "STRATEGIES",
     "STRATEGY_REGISTRY",
     "ApplicationStatus",
@@ -39,6 +42,7 @@ __all__ = [
     "StagingOrder",
     "StagingPlan",
     "Strategy",
+    "follows",
     "get_strategy",
 ]
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -22,6 +23,7 @@ from penstock.live.staging.drainers import Leftover, Sweeper
 from penstock.live.staging.journal import Journal
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.messages import Partition
+from penstock.staging import redirection
 from support.daemons import Daemon
 from support.parts import SLOTS, Redirected
 from support.stages import Stage
@@ -42,6 +44,9 @@ for line in sys.stdin:
         answer = os.pread(fd, 1000, 0).decode()
     elif word == "size":
         answer = os.fstat(fd).st_size, os.lseek(fd, 0, os.SEEK_END)
+    elif word == "duplicate":
+        fd = os.dup2(fd, 50)
+        answer = "duplicate"
     elif word == "fsync":
         answer = os.fsync(fd)
     elif word == "close":
@@ -115,6 +120,41 @@ def test_new_data_goes_to_a_part_and_is_merged_at_close(redirected: Redirected) 
     assert redirected.page.counters(IoClass.WRITE).moved_bytes == 4 + 9
     assert (staged.redirected_bytes, staged.merged_bytes) == (9, 9)
     assert (staged.absorbed_bytes, staged.drained_bytes) == (0, 0)
+
+
+@pytest.mark.parametrize(("age_s", "wait_s"), [(0.0, 0.0), (0.1, 0.2), (120.0, 0.0)])
+def test_the_library_redirects_the_files_that_the_simulator_redirects(
+    redirected: Redirected,
+    monkeypatch: pytest.MonkeyPatch,
+    age_s: float,
+    wait_s: float,
+) -> None:
+    """A file is redirected if it has a certain age, also through a copy of it."""
+    monkeypatch.setattr(redirection, "REDIRECT_AGE_S", age_s)
+    with writing(redirected) as writer:
+        for word in ("open out", "duplicate"):
+            writer.do(word)
+            opened_s = time.monotonic()
+            redirected.move(2, age_s=age_s)
+            time.sleep(wait_s)
+            follows = redirection.follows(opened_s, time.monotonic())
+            writer.do("write new")
+            assert bool(redirected.parts()) == follows
+            redirected.move(1)
+
+
+def test_a_file_is_redirected_when_it_is_old_enough(redirected: Redirected) -> None:
+    with writing(redirected) as writer:
+        writer.do("open out")
+        redirected.move(2, age_s=120.0)
+        writer.do("write one ")
+        assert redirected.parts() == []
+        redirected.move(2)
+        writer.do("write two")
+        assert len(redirected.parts()) == 1
+        assert _text(redirected) == "one "
+        writer.do("close")
+    assert _text(redirected) == "one two"
 
 
 @pytest.mark.usefixtures("strace")
@@ -598,3 +638,6 @@ def _page_has_partition(daemon: Daemon) -> None:
     (path,) = daemon.home.rglob("*.page")
     with Page.open(path) as page:
         until(lambda: page.partition != 0)
+        # The age from which on the simulator redirects files, too.
+        age_ms = page._read().staging.redirect_age_ms
+        assert age_ms == 1e3 * redirection.REDIRECT_AGE_S

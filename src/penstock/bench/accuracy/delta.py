@@ -304,8 +304,10 @@ def _io_time(span: tuple[float, float]) -> float:
 
 def _simulated_graph(storage: _DeltaStorage, strategy: str) -> list[DeltaPoint]:
     """Return the simulated delta-graph of a strategy."""
-    targets = _TARGETS if strategy in _PARTITION else 1
-    pair = WriterPair(_REQUESTS, storage.size_bytes, _DELAY_S, _OFFSETS_S)
+    is_parted = strategy in _PARTITION
+    facts = (_REQUESTS, storage.size_bytes, _DELAY_S, _OFFSETS_S)
+    pair = WriterPair(*facts, file_per_request=is_parted)
+    targets = _TARGETS if is_parted else 1
     return delta_graph(Storage(storage.rate, targets), pair, strategy)
 
 

@@ -335,8 +335,15 @@ def _partitioner(settings: Settings) -> Partitioner | None:
             where="targets",
             remedy="run the controller as root, or set users = own",
         )
-    targets, folder = settings.targets, settings.job_folder
-    return Partitioner(targets, folder, _LOG, all_users=all_users)
+    from penstock.staging import REDIRECT_AGE_S  # noqa: PLC0415 - rarely used
+
+    return Partitioner(
+        settings.targets,
+        settings.job_folder,
+        _LOG,
+        all_users=all_users,
+        redirect_age_s=REDIRECT_AGE_S,
+    )
 
 
 async def _run_agent(settings: Settings, agent: Agent) -> None:

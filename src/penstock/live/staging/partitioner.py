@@ -64,6 +64,8 @@ class Partitioner:
         As the settings `targets` and `job_folder`.
     all_users
         True: jobs of all users have folders. This process runs as root.
+    redirect_age_s
+        Younger open files are not redirected (s).
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Partitioner:
         log: logging.Logger,
         *,
         all_users: bool = False,
+        redirect_age_s: float = 0.0,
         owner_of: Callable[[int], int] = owner_of,
     ) -> None:
         self._assigner = FolderAssigner(targets, folder, all_users=all_users)
@@ -83,6 +86,7 @@ class Partitioner:
         self.on_moved: Callable[[str, Partition], object] | None = None
         """Called in another thread when the folder of a job is on its targets."""
         self._all_users = all_users
+        self._redirect_age_s = redirect_age_s
         self._owner_of = owner_of
         self._complaints = WarningLog(log)
         #: Owner -> what waits. A thread serves each owner that is here.
@@ -212,7 +216,8 @@ class Partitioner:
         """
         roots, slots = tuple(answer.roots), self._assigner.driver.slots
         number = 0 if any(":" in root for root in roots) else _number_of(targets)
-        return Partition(number, answer.folder, slots, roots, tuple(targets))
+        age_s = self._redirect_age_s
+        return Partition(number, answer.folder, slots, roots, tuple(targets), age_s)
 
 
 def _number_of(targets: Sequence[str]) -> int:

@@ -175,7 +175,8 @@ struct page_staging {
      * into files, which is not: the job has not got ahead. */
     _Atomic uint64_t redirected_bytes;
     _Atomic uint64_t merged_bytes;
-    uint64_t unused;
+    _Atomic uint32_t redirect_age_ms; /* younger files are not redirected */
+    uint32_t unused;
 };
 
 struct penstock_page {

@@ -252,7 +252,7 @@ static bool note_opened(int fd)
         !identity_owns_table())
         return false;
     identity_raise_highest_fd((unsigned)fd);
-    STORE(slot_opened_here[fd], part_mark());
+    part_note_opened(fd);
     return true;
 }
 
@@ -268,7 +268,7 @@ void stage_duplicated(int from, int to)
         from == to || !stage_is_ready() || !identity_owns_table())
         return;
     identity_raise_highest_fd((unsigned)to);
-    STORE(slot_opened_here[to], LOAD(slot_opened_here[from]));
+    part_note_copied(from, to);
     STORE(slot_late_error[to], 0);
     forget_callback((unsigned)to);
 }

@@ -29,15 +29,42 @@ static uint8_t mark_of(uint32_t partition)
     return partition == 0 ? FIXED : (uint8_t)(2 + (partition - 1) % 254);
 }
 
-uint8_t part_mark(void)
+static uint8_t present_mark(void)
 {
     return mark_of(LOAD(attached_page->staging.partition));
+}
+
+static uint32_t now_ms(void)
+{
+    return (uint32_t)(pace_now_ns() / 1000000);
+}
+
+void part_note_opened(int fd)
+{
+    uint8_t mark = present_mark();
+    if (mark > FIXED)
+        STORE(slot_opened_ms[fd], now_ms());
+    STORE(slot_opened_here[fd], mark);
+}
+
+void part_note_copied(int from, int fd)
+{
+    STORE(slot_opened_ms[fd], LOAD(slot_opened_ms[from]));
+    STORE(slot_opened_here[fd], LOAD(slot_opened_here[from]));
+}
+
+/* Return true if the file was opened so lately that it may soon be closed: redirected
+ * data is written twice. */
+static bool is_young(int fd)
+{
+    uint32_t least_ms = LOAD(attached_page->staging.redirect_age_ms);
+    return least_ms > 0 && now_ms() - LOAD(slot_opened_ms[fd]) < least_ms;
 }
 
 uint32_t part_wanted(int fd)
 {
     uint8_t mark = LOAD(slot_opened_here[fd]);
-    if (mark <= FIXED || mark == part_mark())
+    if (mark <= FIXED || mark == present_mark() || is_young(fd))
         return 0;
     uint32_t partition = pace_partition();
     return mark_of(partition) == mark ? 0 : partition;

@@ -20,6 +20,7 @@ enum { FORBIDDEN_FILES = 1024 };
 struct slot slots[SLOT_COUNT];
 _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
 _Atomic uint8_t slot_opened_here[KNOWN_DESCRIPTORS];
+_Atomic uint32_t slot_opened_ms[KNOWN_DESCRIPTORS];
 _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
 _Atomic(stage_callback *) slot_callback_of_fd[KNOWN_DESCRIPTORS];
 

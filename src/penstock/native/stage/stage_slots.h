@@ -61,6 +61,10 @@ extern _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
 extern _Atomic uint8_t slot_opened_here[KNOWN_DESCRIPTORS];
 extern _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
 
+/* By descriptor: when it was opened (ms, modulo 2^32), if slot_opened_here has a
+ * partition. */
+extern _Atomic uint32_t slot_opened_ms[KNOWN_DESCRIPTORS];
+
 /* By descriptor: the program's function to call before a drain. It stays when the use
  * of a slot ends: the file may be staged again. */
 extern _Atomic(stage_callback *) slot_callback_of_fd[KNOWN_DESCRIPTORS];
@@ -112,8 +116,9 @@ void slot_free(struct slot *, bool for_good, int error);
 
 /* --- stage_part.c ---------------------------------------------------------------- */
 
-/* Return what slot_opened_here has of a file that is opened now. */
-uint8_t part_mark(void);
+/* Note that `fd` is opened now, or is a copy of `from`. */
+void part_note_opened(int fd);
+void part_note_copied(int from, int fd);
 
 /* Return the number of the partition to whose targets new data of `fd` have to go; 0:
  * the data go to the file. */

@@ -10,11 +10,12 @@ with the other divided by its I/O time alone. I/O time is measured from open to 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from penstock.errors import InputError
 from penstock.policies.policy import Policy
-from penstock.sim.buffers.model import Buffer, Storage, Writer
+from penstock.sim.buffers.model import Act, Buffer, Step, Storage, Writer
 from penstock.sim.buffers.simulation import BufferedRun, simulate_buffers
 from penstock.staging import Strategy
 
@@ -25,6 +26,10 @@ __all__ = [
     "factors",
     "interference_factors",
 ]
+
+
+#: For this time, at least, a strategy does not know that an application has begun (s).
+_UNNOTICED_S: Final = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,10 @@ class WriterPair:
     """d: pause between two requests."""
     offsets_s: Sequence[float]
     """The values of D; each gives a point of the graph."""
+    file_per_request: bool = False
+    """True: each request goes to files of its own, one on each target, whose redirected
+    data is merged when they are closed, before the next request. The first ones are
+    opened before a strategy can know that the application begins."""
 
     def __post_init__(self) -> None:
         if not all(0 <= offset < float("inf") for offset in self.offsets_s):
@@ -53,8 +62,19 @@ class WriterPair:
 
     def writer(self, name: str, start_s: float = 0.0) -> Writer:
         """Return one application of the pair."""
-        return Writer.of_requests(
+        plain = Writer.of_requests(
             name, self.requests, self.size_bytes, self.delay_s, start_s=start_s
+        )
+        if not self.file_per_request:
+            return plain
+        write, pause = Step(Act.WRITE, self.size_bytes), Step(Act.WORK, self.delay_s)
+        later = (pause, Step(Act.REOPEN), write) * (self.requests - 1)
+        return replace(
+            plain,
+            steps=(write, *later, Step(Act.CLOSE)),
+            merges=True,
+            by_file=True,
+            opened_s=start_s - _UNNOTICED_S,
         )
 
 

@@ -28,6 +28,9 @@ class Act(StrEnum):
     WRITE = "write"
     SYNC = "sync"
     """Wait until all that was written is on the storage (fsync)."""
+    REOPEN = "reopen"
+    """As `SYNC`, and close the files; the next write opens others. The I/O phase goes
+    on."""
     CLOSE = "close"
     """As `SYNC`, and end the I/O phase; the next write begins a new one."""
 
@@ -207,7 +210,8 @@ class Writer:
     merges: bool = False
     """For a writer that redirects. True: what it has written to other targets than
     those of its open files is written once more, to these, when it closes or syncs
-    them, or when the targets change again (as the preload library does)."""
+    them, or when the targets change again (as the preload library does). Files that
+    have just been opened stay on their targets: see `penstock.staging.redirection`."""
     by_file: bool = False
     """For a writer that redirects. True: it has one open file for every process on each
     of the targets on which it opens them, and redirects a file as a whole. So n files

@@ -19,7 +19,8 @@ the engine, times that differ by rounding errors only are one instant
    with staged data stages further requests until its buffer is empty: data reach the
    storage in the order in which they were written. A writer that does not redirect
    keeps the targets that it had when it opened its files; one that merges drains to
-   them, and writes to them what it has redirected, before others are used or it closes;
+   them, keeps them while the files are young (`penstock.staging.redirection`), and
+   writes to them what it has redirected, before others are used or it closes;
 4. a drain begins for every group whose application has its turn: all that it has staged
    now, as one operation. Drains of applications whose turn is over stop where they are;
 5. every target on which a request began, ended, stopped or went on is shared again
@@ -62,6 +63,7 @@ from penstock.staging import (
     Situation,
     StagingOrder,
     Strategy,
+    follows,
     get_strategy,
 )
 
@@ -274,8 +276,7 @@ class _Simulation:
             group.is_syncing = False
             app.syncing -= 1
             app.waiting -= group.processes
-            if group.steps[group.position][0] is Act.CLOSE:
-                app.close(group, self._now)
+            self._close_files(group)
             self._next_step(group)
 
     def _complete_write(self, group: ProcessGroup, write: Operation) -> None:
@@ -320,12 +321,18 @@ class _Simulation:
         """Go on with the step that waited for a merge; a request is pending already."""
         group.is_merging, group.apart_bytes = False, 0.0
         group.application.waiting -= group.processes
+        self._close_files(group)
+        if group.steps[group.position][0] is not Act.WRITE:
+            self._next_step(group)
+
+    def _close_files(self, group: ProcessGroup) -> None:
+        """Close the files of a group, if that is its present step."""
         act = group.steps[group.position][0]
         if act is Act.CLOSE:
             group.application.close(group, self._now)
             self._is_changed = True
-        if act is not Act.WRITE:
-            self._next_step(group)
+        elif act is Act.REOPEN:
+            group.targets = group.application.targets = ()
 
     def _count_iteration(self, app: WriterState, volume: float) -> None:
         """Count a request of the first group.
@@ -373,9 +380,8 @@ class _Simulation:
             elif group.apart_bytes > 0:
                 self._begin_merge(group)
                 return
-            elif act is Act.CLOSE:
-                app.close(group, self._now)
-                self._is_changed = True
+            else:
+                self._close_files(group)
 
     # --- 2, 3, 4: the strategy --------------------------------------------------------
 
@@ -419,7 +425,8 @@ class _Simulation:
             self._regions.replace_rules(self._setup.rules(background=self._background))
         for app in self._apps:
             opened = app.writer.opened_s
-            if opened is not None and self._now >= opened and not app.phases:
+            is_before = not app.phases and app.phase_began == inf
+            if opened is not None and self._now >= opened and is_before:
                 app.targets = app.targets or self._orders[app.number].targets
 
     def _status(self, app: WriterState) -> ApplicationStatus:
@@ -472,9 +479,12 @@ class _Simulation:
         app = group.application
         if group.is_committed and group.write_targets:
             return group.write_targets
-        if app.writer.keeps_targets:
-            group.targets = group.targets or app.targets or order.targets
-        return order.targets if app.writer.redirects else group.targets
+        if app.writer.keeps_targets and not group.targets:
+            group.open_files(order.targets, self._now)
+        stays = not app.writer.redirects
+        if app.writer.merges:
+            stays = stays or not follows(group.opened_s, self._now)
+        return group.targets if stays else order.targets
 
     def _start(
         self, group: ProcessGroup, volume: float, order: StagingOrder, *, drains: bool

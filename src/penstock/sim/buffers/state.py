@@ -102,6 +102,8 @@ class ProcessGroup:
     in_phase: bool = False
     targets: tuple[int, ...] = ()
     """Targets of its open files, if it does not redirect, or merges."""
+    opened_s: float = inf
+    """When it opened these files (s)."""
     apart_bytes: float = 0.0
     """Data on other targets than those of its files, to be merged (bytes)."""
     apart_targets: tuple[int, ...] = ()
@@ -132,6 +134,13 @@ class ProcessGroup:
         if not is_whole or self.write_targets == self.targets:
             return 0
         return round(self.processes) * len(self.targets)
+
+    def open_files(self, targets: tuple[int, ...], now: float) -> None:
+        """Open files on these targets, unless that was done before the first write."""
+        app = self.application
+        self.targets, self.opened_s = targets, now
+        if app.targets and app.writer.opened_s is not None:
+            self.targets, self.opened_s = app.targets, app.writer.opened_s
 
     def note_apart(self, volume: float) -> None:
         """Note a request that is done: perhaps its data must be merged later."""
@@ -230,6 +239,7 @@ class WriterState:
             self.open(group, phase.began_s)
             group.is_committed, group.write_targets = phase.is_writing, phase.targets
             group.targets = phase.targets if self.writer.keeps_targets else ()
+            group.opened_s = phase.began_s
             group.undrained_bytes = part * phase.staged_bytes
             if phase.staged_bytes > 0:
                 self.holders[group] = None

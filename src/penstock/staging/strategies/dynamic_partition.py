@@ -10,6 +10,8 @@ Constraints
     2. An idle application is shown the part that it would have if it began next. Live,
        the first files of a phase exist before any decision.
     3. More writers than targets are refused.
+    4. An open file follows its application to other targets only once it has been open
+       for some time (`penstock.staging.redirection`).
 
 Parameters
     by

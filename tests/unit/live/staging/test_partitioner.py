@@ -33,7 +33,8 @@ def _partitioner(tmp_path: Path) -> Partitioner:
     for name in ("x", "y"):
         (tmp_path / "targets" / name).mkdir(parents=True)
     targets = f"directories:{tmp_path}/targets:x,y"
-    return Partitioner(targets, f"{tmp_path}/jobs/{{job}}", LOG)
+    folder = f"{tmp_path}/jobs/{{job}}"
+    return Partitioner(targets, folder, LOG, redirect_age_s=2.5)
 
 
 def test_folders_go_to_targets(tmp_path: Path) -> None:
@@ -63,7 +64,7 @@ def test_the_partition_is_told_when_the_folder_is_there(tmp_path: Path) -> None:
     assert [job for job, _ in told] == [f"{OWN}a"] * 4 + [f"{OWN}b"]
     roots = tuple(str((tmp_path / "targets" / name).resolve()) for name in "xy")
     place = f"{tmp_path}/jobs/a"
-    assert told[0][1] == Partition(numbers[0], place, 2, roots, ("x",))
+    assert told[0][1] == Partition(numbers[0], place, 2, roots, ("x",), 2.5)
     made.close()
 
 

@@ -8,6 +8,7 @@ from math import inf, nan
 import pytest
 
 from penstock.errors import InputError
+from penstock.sim.buffers import simulation
 from penstock.sim.buffers.delta import (
     WriterPair,
     delta_graph,
@@ -42,6 +43,20 @@ def test_the_first_application_is_not_slowed_down_by_2a() -> None:
     assert point.factors[0] == pytest.approx(1.0)
     # The second stages at once, waits 5 s for the first, and flushes for 10 s.
     assert point.io_times_s[1] == pytest.approx(15.0, rel=1e-2)
+
+
+def test_applications_that_begin_together_write_their_first_files_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four requests of 1 s on one target each; the first files are on both targets."""
+    pair = WriterPair(4, 20.0, 0.5, [0.0], file_per_request=True)
+    (point,) = delta_graph(Storage(40.0, 2), pair, "3b")
+    assert point.alone_s == pytest.approx(4 * 0.5 + 3 * 0.5)
+    assert point.io_times_s == pytest.approx((4 + 3 * 0.5,) * 2)
+    # If files that were just opened were redirected, both would copy a request.
+    monkeypatch.setattr(simulation, "follows", lambda *_: True)
+    (point,) = delta_graph(Storage(40.0, 2), pair, "3b")
+    assert point.io_times_s == pytest.approx((5 + 3 * 0.5,) * 2)
 
 
 @pytest.mark.parametrize("offset", [-1.0, inf, nan])

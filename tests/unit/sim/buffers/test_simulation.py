@@ -390,21 +390,72 @@ def test_a_writer_that_merges_writes_redirected_data_twice() -> None:
 
 
 def test_a_merge_comes_before_other_targets_are_used() -> None:
-    """A request of 1 s each: on target 0, on 1, and on 0 again after the merge."""
+    """A request of 2 s each: on target 0, on 1, and on 0 again after the merge."""
 
     def alternate(s: Situation) -> StagingPlan:
-        second = int(s.now_s)
-        return StagingPlan(
-            [StagingOrder((second % 2 if second < 3 else 0,))], second + 1
-        )
+        turn = int(s.now_s / 2.0)
+        order = StagingOrder((turn % 2 if turn < 3 else 0,))
+        return StagingPlan([order], 2.0 * (turn + 1))
 
     run = simulate_buffers(
         Storage(8.0, 2),
-        [Writer.of_requests("A", 3, 4.0, merges=True)],
+        [Writer.of_requests("A", 3, 8.0, merges=True)],
         strategy(alternate),
     )
-    assert [request.done for request in run.requests[0]] == pytest.approx([1, 2, 4])
-    assert ends(run) == pytest.approx([4.0])
+    assert [request.done for request in run.requests[0]] == pytest.approx([2, 4, 8])
+    assert ends(run) == pytest.approx([8.0])
+
+
+def moved_at(change_s: float) -> Strategy:
+    """Return a strategy that orders target 0, and from `change_s` on target 1."""
+
+    def move(s: Situation) -> StagingPlan:
+        is_late = s.now_s >= change_s
+        orders = [StagingOrder((int(is_late),), drain=True) for _ in s.applications]
+        return StagingPlan(orders, inf if is_late else change_s)
+
+    return strategy(move)
+
+
+def test_files_that_were_opened_lately_are_not_redirected() -> None:
+    """Requests of 0.5 s on target 0; the one at 1.5 s is the first on target 1."""
+    parted = Writer.of_requests("A", 4, 2.0, merges=True)
+    run = simulate_buffers(Storage(8.0, 2), [parted], moved_at(0.25))
+    assert run.carried == pytest.approx((6.0 + 2.0, 2.0))
+    assert ends(run) == pytest.approx([2.5])
+    # Without a merge, redirecting costs nothing.
+    free = Writer.of_requests("A", 4, 2.0)
+    run = simulate_buffers(Storage(8.0, 2), [free], moved_at(0.25))
+    assert run.carried == pytest.approx((2.0, 6.0))
+
+
+def test_the_age_of_files_counts_from_their_opening() -> None:
+    """They were opened 1 s before the first write."""
+    early = Writer.of_requests("A", 4, 2.0, start_s=1.0, merges=True, opened_s=0.0)
+    run = simulate_buffers(Storage(8.0, 2), [early], moved_at(0.5))
+    assert run.carried == pytest.approx((2.0 + 6.0, 6.0))
+
+
+def test_a_writer_that_reopens_its_files_merges_first_and_then_uses_new_targets() -> (
+    None
+):
+    """2 s on target 0, 1 s apart on 1, 1 s of merging, 1 s on 1 in new files."""
+    acts = (Act.WRITE, 8.0), (Act.WRITE, 4.0), (Act.REOPEN, 0.0), (Act.WRITE, 4.0)
+    steps = tuple(Step(*each) for each in (*acts, (Act.CLOSE, 0.0)))
+    run = simulate_buffers(
+        Storage(8.0, 2), [Writer("A", steps, merges=True)], moved_at(2.0)
+    )
+    assert len(run.phases[0]) == 1
+    assert ends(run) == pytest.approx([5.0])
+    assert run.carried == pytest.approx((8.0 + 4.0, 4.0 + 4.0))
+
+
+def test_a_writer_that_reopens_its_files_waits_until_its_data_are_drained() -> None:
+    steps = tuple(
+        Step(*each) for each in ((Act.WRITE, 10.0), (Act.REOPEN, 0.0), (Act.CLOSE, 0.0))
+    )
+    run = simulate_buffers(ONE, [Writer("A", steps)], always(), FAST)
+    assert ends(run) == pytest.approx([1.0])
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,8 @@ SLACK_S: Final = 0.002
 _MOST_BYTES: Final = 1 << 60
 #: A waiting call renews its heartbeat every 20 ms; with an older one it was killed.
 _HEARTBEAT_STALE_NS: Final = 200_000_000
+#: A file is this old at most, as the page has it.
+_LONGEST_AGE_MS: Final = 2**32 - 1
 #: `ClassWords`, all words at once: a look at a page reads every one of them.
 _CLASS: Final = Struct("=16Q")
 
@@ -392,7 +394,8 @@ class Page:
     def place(self, partition: Partition) -> None:
         """Say on which storage targets new files are: open ones are redirected there.
 
-        Nothing is redirected if the paths do not fit into the page.
+        Nothing is redirected if the paths do not fit into the page, and no file before
+        it has the age of the partition.
         """
         staging, now = PageWords.staging.offset, self._read()
         folder = os.fsencode(partition.folder)
@@ -411,6 +414,9 @@ class Page:
                 self._write(offset, ctypes.create_string_buffer(text, room))
             slots = staging + StagingWords.part_slots.offset
             self._write(slots, c_uint32(partition.slots))
+        age = staging + StagingWords.redirect_age_ms.offset
+        age_ms = min(partition.redirect_age_s * 1e3, _LONGEST_AGE_MS)
+        self._write(age, c_uint32(round(age_ms)))
         self._write(number, c_uint32(partition.number if fits else 0))
 
     # --- Words that the processes write -------------------------------------------

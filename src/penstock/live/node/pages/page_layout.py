@@ -146,7 +146,8 @@ class StagingWords(Structure):
         ("part_slots", c_uint32),
         ("redirected_bytes", c_uint64),
         ("merged_bytes", c_uint64),
-        ("unused", c_uint64),
+        ("redirect_age_ms", c_uint32),
+        ("unused", c_uint32),
     )
 
 

@@ -208,6 +208,8 @@ class Partition(msgspec.Struct, frozen=True, array_like=True):
     """Folders, as the kernel names them, that hold the files of the job."""
     targets: tuple[Text, ...] = ()
     """Names of the targets."""
+    redirect_age_s: Amount = 0.0
+    """Younger open files are not redirected: see `penstock.staging.redirection` (s)."""
 
 
 class Grants(Message):

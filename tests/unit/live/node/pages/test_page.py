@@ -288,8 +288,9 @@ def test_a_closed_page_leaves_no_descriptor(tmp_path: Path) -> None:
 def test_the_place_of_parts(tmp_path: Path) -> None:
     with Page.create(tmp_path / "page") as page:
         assert page.partition == 0
-        page.place(Partition(3, "/jobs/a", 2, ("/x", "/y")))
+        page.place(Partition(3, "/jobs/a", 2, ("/x", "/y"), redirect_age_s=1.5))
         words = page._read()
+        assert words.staging.redirect_age_ms == 1500
         assert page.partition == 3
         assert (words.part_folder, words.part_roots) == (b"/jobs/a", b"/x:/y")
         assert words.staging.part_slots == 2
@@ -299,5 +300,6 @@ def test_the_place_of_parts(tmp_path: Path) -> None:
         page.place(Partition(4, "/jobs/a", 2, ("/" + "x" * 1023,)))
         assert page.partition == 0
         assert page._read().part_roots == b"/x:/y"
-        page.place(Partition(5, "/jobs/a", 0, ("/",)))
+        page.place(Partition(5, "/jobs/a", 0, ("/",), redirect_age_s=1e9))
         assert (page.partition, page._read().part_roots) == (5, b"/")
+        assert page._read().staging.redirect_age_ms == 2**32 - 1
