@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Entry points for tests of the gate, the limiter, the meters and late answers: the
- * time is set by the test, and a request that may go waits until the test completes it.
+ * Entry points for tests of the gate, the limiter, the meters, paths and late answers.
+ * The time is set by the test, and a request that may go waits until the test completes
+ * it.
  */
 #include "gate.h"
 #include "metadata.h"
@@ -9,6 +10,7 @@
 #include "operations.h"
 #include "replies.h"
 
+#include <fcntl.h>
 #include <linux/fuse.h>
 #include <math.h>
 #include <stdlib.h>
@@ -163,10 +165,35 @@ struct inode *driver_folder_new(void)
 }
 
 double driver_operations_charge(struct operations *operations, int application,
-                                struct inode *folder)
+                                struct inode *folder, struct inode *second)
 {
     bool is_shared;
-    return operations_charge(operations, application, folder, driver_now_s, &is_shared);
+    struct inode *const locked[MAX_LOCKED] = {folder, second};
+    return operations_charge(operations, application, locked, driver_now_s, &is_shared);
+}
+
+/* --- Inodes ----------------------------------------------------------------------- */
+
+/* A table of inodes, with the working directory as its root. */
+struct inodes *driver_inodes_new(void)
+{
+    struct inodes *inodes = calloc(1, sizeof(*inodes));
+    inodes_init(inodes, open(".", O_PATH), 100);
+    return inodes;
+}
+
+/* Add an inode to a folder, or to the root if it is NULL. */
+struct inode *driver_inodes_add(struct inodes *inodes, struct inode *folder,
+                                const char *name, ino_t number)
+{
+    struct stat status = {.st_dev = 1, .st_ino = number, .st_mode = S_IFDIR};
+    return inodes_look_up(inodes, folder ? folder : &inodes->root, name, &status);
+}
+
+void driver_inodes_path(struct inodes *inodes, struct inode *inode, const char *name,
+                        char *path, size_t size)
+{
+    inodes_path(inodes, inode, name, path, size);
 }
 
 /* --- Open files ------------------------------------------------------------------- */

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from ctypes import c_bool, c_double, c_int, c_int64, c_uint32, c_uint64, c_void_p
+from ctypes import (
+    c_bool,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int64,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -54,7 +64,10 @@ def driver() -> ctypes.CDLL:
         "meter_read": (None, c_void_p, c_void_p),
         "operations_new": (c_void_p, c_int, c_double),
         "folder_new": (c_void_p,),
-        "operations_charge": (c_double, c_void_p, c_int, c_void_p),
+        "operations_charge": (c_double, c_void_p, c_int, c_void_p, c_void_p),
+        "inodes_new": (c_void_p,),
+        "inodes_add": (c_void_p, c_void_p, c_void_p, c_char_p, c_uint64),
+        "inodes_path": (None, c_void_p, c_void_p, c_char_p, c_char_p, c_size_t),
         "io_begin": (c_int,),
         "read_request": (c_int, c_int),
         "answer_at": (None, c_int, c_uint64, c_double),

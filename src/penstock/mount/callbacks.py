@@ -134,9 +134,11 @@ class SchedulerCallbacks:
                 self._scheduler.complete(request, moved_bytes, now)
 
     def _wake_s(self, _: Any) -> float:
-        if self._errors.failed:
-            return 0.0 if self._waiting else inf
-        return self._scheduler.wake_s
+        with self._errors:
+            if not self._errors.failed:
+                # ctypes takes no other number, e.g. of NumPy.
+                return float(self._scheduler.wake_s)
+        return 0.0 if self._waiting else inf
 
 
 def scheduler_pointers(scheduler: Any) -> SchedulerPointers:

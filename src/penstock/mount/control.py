@@ -23,6 +23,7 @@ from penstock.mount.limits import Limits
 from penstock.mount.points import MountTableEntry, has_ended
 
 __all__ = [
+    "CHANGE_S",
     "MAX_MESSAGE_BYTES",
     "ApplicationState",
     "GetMountStatus",
@@ -45,7 +46,9 @@ __all__ = [
 
 #: Longest message.
 MAX_MESSAGE_BYTES: Final = 1 << 20
-#: Longest wait for an answer.
+#: Longest time in which SLOs are replaced: the storage may be asked for its striping.
+CHANGE_S: Final = 60.0
+#: Longest wait for an answer, beside the time of a change.
 _TIMEOUT_S: Final = 10.0
 #: A limit in bytes/s; None: no limit.
 Rate = Annotated[float, msgspec.Meta(gt=0.0)] | None
@@ -275,7 +278,8 @@ def all_statuses(folder: Path) -> list[MountStatus]:
 def _send(path: Path, command: MountCommand) -> MountStatus | MountRefusal:
     """Send a command to a socket; return the answer."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(_TIMEOUT_S)
+        is_change = isinstance(command, SetSlo)
+        connection.settimeout(_TIMEOUT_S + (CHANGE_S if is_change else 0.0))
         connection.connect(str(path))
         connection.sendall(encode(command))
         with connection.makefile("rb") as stream:

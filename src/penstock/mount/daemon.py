@@ -29,10 +29,12 @@ from pathlib import Path
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
-from penstock.errors import InputError, InternalError
+from penstock.errors import InputError, InternalError, UnavailableError
 from penstock.live.wire.folder import own_folder
 from penstock.live.worker import Worker
+from penstock.mount.backing_watch import BackingWatch
 from penstock.mount.control import (
+    CHANGE_S,
     MAX_MESSAGE_BYTES,
     MountCommand,
     MountRefusal,
@@ -99,7 +101,8 @@ def serve(
     with _mounted(data_path, mount), _listening(mount) as listener:
         session = _Session(mount, service, data_path)
         try:
-            with publish(session.status), link or nullcontext():
+            watch = BackingWatch(mount.backing, mount.backing_id)
+            with publish(session.status), link or nullcontext(), watch:
                 asyncio.run(session.run(listener, ready))
         except ExceptionGroup as error:
             # A task has failed. In the background only the log shows why.
@@ -165,6 +168,12 @@ class _Session:
         #: Set: programs are not served any longer after a stop.
         self._now = asyncio.Event()
         self._ended = asyncio.Event()
+        #: Replaces SLOs, one change after the other.
+        self._changes = Worker("settings")
+        #: The first request has been served, or serving has ended.
+        self._begun = asyncio.Event()
+        #: Why requests could not be served; None: they were.
+        self._failure: UnavailableError | None = None
 
     async def run(
         self,
@@ -174,7 +183,7 @@ class _Session:
         """Serve until the folder is unmounted.
 
         Tasks: the control socket, and the end after a signal. The data path serves the
-        requests of the kernel in a thread.
+        requests of the kernel in a thread. Raises `UnavailableError` if it cannot.
         """
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
@@ -185,17 +194,32 @@ class _Session:
         threading.Thread(
             target=self._serve_requests, args=[loop], daemon=True, name="data path"
         ).start()
-        ready()
         async with server, asyncio.TaskGroup() as group:
             ending = group.create_task(self._end_when_stopped())
+            await self._begun.wait()
+            if self._failure is None:
+                ready()
             await self._ended.wait()
             ending.cancel()
+        self._changes.end(0.0, drops=True)
+        if self._failure is not None:
+            _LOG.error("%s", self._failure)
+            raise self._failure
 
     def _serve_requests(self, loop: asyncio.AbstractEventLoop) -> None:
         """Serve the requests of the kernel; runs in a thread."""
-        self._data_path.serve()
-        with suppress(RuntimeError):  # The event loop has already ended.
-            loop.call_soon_threadsafe(self._ended.set)
+
+        def tell(*events: asyncio.Event) -> None:
+            with suppress(RuntimeError):  # The event loop has already ended.
+                for event in events:
+                    loop.call_soon_threadsafe(event.set)
+
+        try:
+            self._data_path.serve(lambda: tell(self._begun))
+        except UnavailableError as error:
+            self._failure = error.at(f"{self._mount.point}: ")
+        finally:
+            tell(self._begun, self._ended)
 
     # --- Ending -------------------------------------------------------------------
 
@@ -245,6 +269,7 @@ class _Session:
         self._data_path.stop()
         with suppress(TimeoutError):
             await asyncio.wait_for(self._ended.wait(), _LAST_REQUESTS_S)
+        self._begun.set()
         self._ended.set()
 
     # --- The control socket -------------------------------------------------------
@@ -257,29 +282,46 @@ class _Session:
             with suppress(OSError, TimeoutError, asyncio.IncompleteReadError):
                 async with asyncio.timeout(_CLIENT_S):
                     line = await reader.readuntil(b"\n")
-                    writer.write(encode(self._answer(line)))
+                answer = await self._answer(line)
+                async with asyncio.timeout(_CLIENT_S):
+                    writer.write(encode(answer))
                     await writer.drain()
         except asyncio.LimitOverrunError:
             writer.write(encode(MountRefusal("the command is too long")))
         finally:
             writer.close()
 
-    def _answer(self, line: bytes) -> MountStatus | MountRefusal:
+    async def _answer(self, line: bytes) -> MountStatus | MountRefusal:
         """Execute the command in a line; return the status or the refusal."""
         try:
-            self._execute(decode_command(line))
-        except InputError as error:
+            command = decode_command(line)
+            if isinstance(command, SetSlo):
+                await self._set_slo(command)
+            else:
+                self._execute(command)
+        except (InputError, UnavailableError) as error:
             return MountRefusal(str(error))
         return self.status()
 
     def _execute(self, command: MountCommand) -> None:
         if isinstance(command, SetLimits):
             self._service.set_limits(command.applied_to(self._service.limits))
-        elif isinstance(command, SetSlo):
-            self._service.set_slo(command.document)
         elif isinstance(command, Stop):
             self._now.set()
             self._stop.set()
+
+    async def _set_slo(self, command: SetSlo) -> None:
+        """Replace the SLOs, in a thread: the storage may be asked, and may be slow."""
+        done = self._changes.submit(self._service.set_slo, command.document)
+        try:
+            async with asyncio.timeout(CHANGE_S):
+                await asyncio.wrap_future(done)
+        except TimeoutError:
+            raise UnavailableError(
+                f"the change takes longer than {CHANGE_S:g} s; it may still be made",
+                remedy="give a number of mounts instead of auto, and numbers of users "
+                "and groups instead of names",
+            ) from None
 
     def status(self) -> MountStatus:
         """Return the status; this may be called from any thread."""

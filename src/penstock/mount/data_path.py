@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import InputError, InternalError
+from penstock.errors import InputError, InternalError, UnavailableError
 from penstock.live.wire.subordinates import owner_of
 from penstock.mount.limits import Limits
 from penstock.native.files import mount_library_path
@@ -51,6 +51,8 @@ _INODE_SHARE: Final = 0.5
 
 #: Returns the index of the application of a process, a user and a path.
 _Ask: Final = ctypes.CFUNCTYPE(c_int32, c_int64, c_int64, c_char_p)
+#: Called when the first request is served.
+_Ready: Final = ctypes.CFUNCTYPE(None)
 #: Returns the user whose budget a user id has.
 _AskOwner: Final = ctypes.CFUNCTYPE(c_uint32, c_uint32)
 
@@ -137,7 +139,7 @@ def load_library(path: Path) -> ctypes.CDLL:
         "message": (c_char_p,),
         "new": (c_void_p, c_int, c_int64),
         "attach": (c_bool, mount, c_char_p, c_char_p),
-        "serve": (c_int, mount),
+        "serve": (c_bool, mount, _Ready),
         "stop": (None, mount),
         "detach": (None, mount),
         "lock": (None, mount),
@@ -208,9 +210,19 @@ class DataPath:
                 remedy="install fuse3 and allow access to /dev/fuse",
             )
 
-    def serve(self) -> None:
-        """Serve until the folder is unmounted or `stop` is called; this blocks."""
-        self._library.penstock_mount_serve(self._mount)
+    def serve(self, ready: Callable[[], None]) -> None:
+        """Serve until the folder is unmounted or `stop` is called; this blocks.
+
+        Calls `ready` at the first request. Raises `UnavailableError` if requests cannot
+        be served.
+        """
+        if not self._library.penstock_mount_serve(self._mount, _Ready(ready)):
+            reason = os.fsdecode(self._library.penstock_mount_message())
+            raise UnavailableError(
+                f"requests cannot be served: {reason.removeprefix('fuse: ')}",
+                remedy="allow more threads (ulimit -u, pids.max of the control group), "
+                "and mount again",
+            )
 
     def stop(self) -> None:
         """End `serve`; requests that wait fail."""

@@ -7,8 +7,9 @@ one returns what the applications have used, one applies the credit.
 
 The mount never waits for the controller. Reports that cannot be sent are dropped; the
 next one holds the same totals. When no credit comes, the lease of the last one ends and
-the mount serves without limits from others. Each state (connected, no answer, wrong
-key) is logged once.
+the mount serves without limits from others. A lease begins when the report was sent
+that the credit answers, so credit that comes late holds for less time, or not at all.
+Each state (connected, no answer, wrong key, error) is logged once.
 """
 
 from __future__ import annotations
@@ -18,11 +19,14 @@ import platform
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
+
+import msgspec
 
 from penstock.errors import InputError
 from penstock.live.wire.messages import (
@@ -33,6 +37,7 @@ from penstock.live.wire.messages import (
     MountUse,
     encode,
 )
+from penstock.mount.callbacks import ErrorLog
 from penstock.qos import ApplicationUse
 from penstock.qos.credit.allocator import LEASE_S, PERIOD_S
 
@@ -91,6 +96,8 @@ class CreditLink:
         self._state, self._apply = state, apply
         self._run = secrets.token_hex(8)
         self._number = 0
+        self._sent_s: deque[tuple[int, float]] = deque()
+        """Number, and time of sending, of the reports of the last lease."""
         self._applied = ("", 0)
         """Run of the controller, and number, of the credit applied last."""
         self._credit_s = self._keys_s = time.monotonic()
@@ -143,15 +150,27 @@ class CreditLink:
 
     def _serve(self) -> None:
         """Send and receive until `close`."""
+        errors = ErrorLog("the link to the controller")
         # Main loop of the link.
         while not self._stop.is_set():
-            self._send_report()
-            next_s = time.monotonic() + PERIOD_S
-            while (left_s := next_s - time.monotonic()) > 0:
-                if self._socket.poll(int(left_s * 1000) + 1):
-                    self._receive()
-            self._update_problem()
-            self._follow_keys()
+            is_done = False
+            with errors:
+                self._exchange()
+                is_done = True
+            if not is_done:
+                # The link goes on: the error may concern one credit, or end.
+                self._report_problem("the link to the controller fails: see the log")
+                self._stop.wait(PERIOD_S)
+
+    def _exchange(self) -> None:
+        """Send a report, and receive credit for one period."""
+        self._send_report()
+        next_s = time.monotonic() + PERIOD_S
+        while (left_s := next_s - time.monotonic()) > 0:
+            if self._socket.poll(int(left_s * 1000) + 1):
+                self._receive()
+        self._update_problem()
+        self._follow_keys()
 
     def _follow_keys(self) -> None:
         """Connect anew if the keys were replaced."""
@@ -183,6 +202,10 @@ class CreditLink:
             promises=dict(state.promises),
             uses={name: MountUse(*use) for name, use in state.uses.items()},
         )
+        now_s = time.monotonic()
+        self._sent_s.append((self._number, now_s))
+        while now_s - self._sent_s[0][1] > LEASE_S:
+            self._sent_s.popleft()
         try:
             self._socket.send(encode(report), zmq.NOBLOCK)
         except zmq.Again:
@@ -197,12 +220,26 @@ class CreditLink:
             return
         run, number = self._applied
         is_new = credit.controller != run or credit.number > number
-        if credit.run == self._run and is_new:
-            self._applied = credit.controller, credit.number
-            self._credit_s = time.monotonic()
-            self._apply(credit)
-            self._report_problem("")
-            self._report_conflicts(credit.conflicts)
+        if credit.run != self._run or not is_new:
+            return
+        self._applied = credit.controller, credit.number
+        left_s = self._left_s(credit)
+        if left_s <= 0.0:
+            return
+        self._apply(msgspec.structs.replace(credit, lease_s=left_s))
+        self._credit_s = time.monotonic()
+        self._report_problem("")
+        self._report_conflicts(credit.conflicts)
+
+    def _left_s(self, credit: MountCredit) -> float:
+        """Return how long a credit still holds: a lease counts from its report.
+
+        A credit may have waited for long in this process, or in the network.
+        """
+        sent_s = dict(self._sent_s).get(credit.report)
+        if sent_s is None:
+            return 0.0
+        return min(credit.lease_s, LEASE_S) - (time.monotonic() - sent_s)
 
     # --- The log ----------------------------------------------------------------------
 

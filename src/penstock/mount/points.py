@@ -30,6 +30,7 @@ __all__ = [
     "mounted_at",
     "penstock_mount_at",
     "unmount",
+    "why_another",
     "why_replaced",
 ]
 
@@ -173,9 +174,11 @@ def why_replaced(path: str, mounted_id: str) -> str:
 
     If a file system does not answer, nothing is known, and nothing is said.
     """
-    if not mounted_id:
-        return ""
-    found = _stat_in_time(path)
+    return why_another(_stat_in_time(path), mounted_id) if mounted_id else ""
+
+
+def why_another(found: os.stat_result | OSError | None, mounted_id: str) -> str:
+    """Return why what was found at a path is not the mounted folder; "": it is."""
     if isinstance(found, FileNotFoundError | NotADirectoryError):
         return "was removed or renamed"
     if isinstance(found, os.stat_result) and folder_id(found) != mounted_id:

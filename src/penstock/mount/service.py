@@ -108,7 +108,7 @@ class _ScheduledApplications:
         self._driver = driver
         self._metadata = metadata.make({}, now, settings.metadata_depth)
         self._indices: dict[str, int] = {}
-        self._set_layout()
+        self._set_layout(settings)
         self._credit.set_caps(settings.caps, now)
         self._set_applications(settings)
         data_path.set_schedulers(
@@ -162,11 +162,10 @@ class _ScheduledApplications:
                 where="applications",
                 remedy="unmount, and mount again with the new file",
             )
-        self.settings = settings
         with self._data_path.locked():
             now = time.monotonic()
             self._scheduler.set_slos(settings.slos, now)
-            self._set_layout()
+            self._set_layout(settings)
             self._credit.set_caps(settings.caps, now)
             self._data_path.dispatch()
         self._set_applications(settings)
@@ -189,10 +188,10 @@ class _ScheduledApplications:
             metadata_outstanding,
         )
 
-    def _set_layout(self) -> None:
+    def _set_layout(self, settings: SloSettings) -> None:
         """Infer service at other mounts from the layout, if there are no reports."""
-        if self.settings.exchange is None:
-            self._scheduler.set_layout(self.settings.layout)
+        if settings.exchange is None:
+            self._scheduler.set_layout(settings.layout)
 
     def _set_applications(self, settings: SloSettings) -> None:
         """Tell the data path the applications, their bounds and the rules."""
@@ -208,6 +207,8 @@ class _ScheduledApplications:
             self._data_path.measure(
                 self._indices[name], slo.latency_s, operations_per_s
             )
+        # Other threads look up applications: all have their index by now.
+        self.settings = settings
         for name, index in self._indices.items():
             owner = name if name in names else settings.default
             self._data_path.replace(index, self._indices[owner])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from fractions import Fraction
 from math import inf
 
 import pytest
@@ -19,11 +20,14 @@ class LastFirst:
     """Sends the newest request first, one at a time."""
 
     def __init__(self) -> None:
-        self.wake_s = inf
         self.queue: deque[Request] = deque()
         self.seen: list[tuple[str, str, int]] = []
         self.completed: list[int] = []
         self.outstanding = 0
+
+    @property
+    def wake_s(self) -> float:
+        return inf
 
     def arrive(self, request: Request, now: float) -> None:
         self.seen.append((request.kind, request.application, request.size_bytes))
@@ -60,6 +64,11 @@ class FailsLater(LastFirst):
     def complete(self, request: Request, moved_bytes: int, now: float) -> None:
         self._check("complete")
         super().complete(request, moved_bytes, now)
+
+    @property
+    def wake_s(self) -> float:
+        self._check("wake_s")
+        return inf
 
 
 def gate_of(scheduler: object) -> NativeGate:
@@ -120,7 +129,7 @@ def test_slots_are_used_again() -> None:
     assert callbacks.index_of("a") == 0
 
 
-@pytest.mark.parametrize("method", ["arrive", "dispatch", "complete"])
+@pytest.mark.parametrize("method", ["arrive", "dispatch", "complete", "wake_s"])
 def test_a_scheduler_that_fails_is_logged_and_all_requests_go(
     method: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,3 +165,13 @@ def test_an_error_ends_in_its_block_and_is_logged_once(
             raise ValueError("wrong")
     assert errors.failed
     assert caplog.text.count("a rule failed") == 1
+
+
+def test_a_wake_up_time_may_be_any_number(caplog: pytest.LogCaptureFixture) -> None:
+    class Whole(LastFirst):
+        wake_s = Fraction(5)  # type: ignore[assignment]
+
+    gate = gate_of(Whole())
+    gate.arrive(Request("write", 10, "a"))
+    assert gate.wake_s == 5.0
+    assert caplog.text == ""

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import InputError, InternalError
+from penstock.errors import InputError, InternalError, UnavailableError
 from penstock.mount import daemon
-from penstock.mount.control import Stop
+from penstock.mount.control import GetMountStatus, SetSlo, Stop, encode
 from penstock.mount.limits import Limits
 from penstock.mount.points import MountTableEntry
 from support.waiting import LIMIT_S
@@ -62,7 +62,7 @@ def test_the_mount_serves_while_it_is_detached_and_ends_though_that_fails(
     # Longer than the test may take.
     monkeypatch.setattr(daemon, "_GRACE_S", 2 * LIMIT_S)
     data_path: Any = SimpleNamespace(
-        serve=lambda: ended.wait(LIMIT_S) or None, stop=ended.set
+        serve=lambda ready: (ready(), ended.wait(LIMIT_S)), stop=ended.set
     )
     ready = []
 
@@ -95,7 +95,7 @@ def test_the_end_does_not_wait_for_an_unmount_that_hangs(
     for name in ("_GRACE_S", "_LAST_REQUESTS_S"):
         monkeypatch.setattr(daemon, name, 0.05)
     data_path: Any = SimpleNamespace(
-        serve=lambda: ended.wait(LIMIT_S) and None, stop=ended.set
+        serve=lambda ready: (ready(), ended.wait(LIMIT_S)), stop=ended.set
     )
 
     async def main() -> None:
@@ -159,3 +159,66 @@ def replace_parts(monkeypatch: pytest.MonkeyPatch, **methods: Any) -> None:
     monkeypatch.setattr(
         daemon, "mounted_at", lambda _: MountTableEntry("m", "0:1", "fuse")
     )
+
+
+def test_a_change_that_waits_for_the_storage_holds_up_no_other_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = threading.Event()
+    session = session_with(lambda _: answers.wait(LIMIT_S), monkeypatch)
+
+    async def main() -> None:
+        change = asyncio.create_task(session._answer(encode(SetSlo({}))))
+        until_started = asyncio.create_task(asyncio.sleep(0))
+        await until_started
+        status = session._answer(encode(GetMountStatus()))
+        assert await asyncio.wait_for(status, LIMIT_S) == "status"
+        assert not change.done()
+        answers.set()
+        assert await asyncio.wait_for(change, LIMIT_S) == "status"
+
+    asyncio.run(main())
+
+
+def test_a_change_that_takes_too_long_is_refused_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    answers = threading.Event()
+    session = session_with(lambda _: answers.wait(LIMIT_S), monkeypatch)
+    monkeypatch.setattr(daemon, "CHANGE_S", 0.05)
+    refusal = asyncio.run(session._answer(encode(SetSlo({}))))
+    answers.set()
+    assert "longer than 0.05 s; it may still be made" in refusal.reason
+
+
+def session_with(set_slo: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a session of a mount whose SLOs are replaced by a function."""
+    monkeypatch.setattr(daemon._Session, "status", lambda _: "status")
+    service: Any = SimpleNamespace(set_slo=set_slo)
+    data_path: Any = None
+    mount = daemon.MountSpec("b", "m", Limits(), Path())
+    return daemon._Session(mount, service, data_path)
+
+
+def test_a_mount_that_cannot_serve_ends_with_the_reason(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def serve(ready: Any) -> None:
+        raise UnavailableError("requests cannot be served: no threads")
+
+    data_path: Any = SimpleNamespace(serve=serve)
+    mount = daemon.MountSpec("b", "m", Limits(), Path())
+    service: Any = None
+    session = daemon._Session(mount, service, data_path)
+    ready: list[bool] = []
+
+    async def main() -> None:
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(f"\0penstock-no-threads-{os.getpid()}")
+            run = session.run(listener, lambda: ready.append(True))
+            await asyncio.wait_for(run, LIMIT_S)
+
+    with pytest.raises(UnavailableError, match="m: requests cannot be served: no"):
+        asyncio.run(main())
+    assert "no threads" in caplog.text
+    assert ready == []

@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import shutil
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,7 +71,7 @@ def credit(report: MountReport, number: int, **changes: Any) -> bytes:
         "number": number,
         "rates": {},
     }
-    fields |= {"lease_s": 1.0, "elsewhere": {}}
+    fields |= {"lease_s": 1.0, "elsewhere": {}, "report": report.number}
     return encode(MountCredit(**fields | changes))
 
 
@@ -149,11 +150,17 @@ def test_a_controller_that_falls_silent_is_reported(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(exchange, "_NO_ANSWER_S", 0.2)
-    with caplog.at_level(logging.WARNING), link(settings) as mount:
+    applied = threading.Event()
+    with (
+        caplog.at_level(logging.WARNING),
+        link(settings, lambda _: applied.set()) as mount,
+    ):
         with controller(settings) as socket:
-            mount_name, report = next_report(socket)
-            socket.send_multipart([mount_name, credit(report, 1)])
-            until(lambda: mount.words() == f"from {settings.controller}")
+            number = 0
+            while not applied.is_set():
+                mount_name, report = next_report(socket)
+                number += 1
+                socket.send_multipart([mount_name, credit(report, number)])
         until(lambda: "does not answer" in mount.words())
     assert caplog.text.count("does not answer") == 1
 
@@ -177,3 +184,64 @@ def test_new_keys_are_used_while_the_mount_goes_on(
         mount_name, report = next_report(socket)
         socket.send_multipart([mount_name, credit(report, 1)])
         until(lambda: mount.words() == f"from {settings.controller}")
+
+
+def test_a_lease_counts_from_the_report_that_is_answered(
+    settings: ExchangeSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Credit that was under way for longer than a lease is not applied at all."""
+    leases: list[tuple[float, float]] = []
+
+    def apply(given: MountCredit) -> None:
+        leases.append((given.rates["a"], given.lease_s))
+
+    monkeypatch.setattr(exchange, "LEASE_S", 60.0)
+    with controller(settings) as socket, link(settings, apply) as mount:
+        mount_name, first = next_report(socket)
+        monkeypatch.setattr(mount, "_sent_s", _Aged(mount._sent_s, first.number, 100.0))
+        _, second = next_report(socket)
+        for number, report, lease_s in (
+            (1, first, 60.0),
+            (2, second, 60.0),
+            (3, second, 1e9),
+            (4, msgspec.structs.replace(second, number=1000), 60.0),
+            (5, second, 60.0),
+        ):
+            data = credit(report, number, rates={"a": number}, lease_s=lease_s)
+            socket.send_multipart([mount_name, data])
+        until(lambda: leases and leases[-1][0] == 5)
+    assert [rate for rate, _ in leases] == [2, 3, 5]
+    assert all(0.0 < lease_s < 60.0 for _, lease_s in leases)
+
+
+class _Aged(deque[tuple[int, float]]):
+    """Reports, of which one was sent earlier than it really was."""
+
+    def __init__(self, sent_s: Any, number: int, earlier_s: float) -> None:
+        super().__init__(
+            (n, time_s - earlier_s * (n == number)) for n, time_s in sent_s
+        )
+
+
+def test_an_error_does_not_end_the_link(
+    settings: ExchangeSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    applied = threading.Event()
+    wrong = iter(range(2))
+
+    def apply(given: MountCredit) -> None:
+        if next(wrong, None) is not None:
+            raise ZeroDivisionError("a bug in a scheduler")
+        applied.set()
+
+    with controller(settings) as socket, link(settings, apply) as mount:
+        problems = set()
+        for number in range(1, 1000):
+            mount_name, report = next_report(socket)
+            socket.send_multipart([mount_name, credit(report, number)])
+            problems.add(mount.words())
+            if applied.wait(0.0):
+                break
+        until(lambda: mount.words() == f"from {settings.controller}")
+    assert any("fails: see the log" in problem for problem in problems)
+    assert caplog.text.count("ZeroDivisionError: a bug in a scheduler") == 1

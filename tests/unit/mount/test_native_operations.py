@@ -16,12 +16,16 @@ class Operations:
         self._operations = driver().driver_operations_new(LIMITED, RATE)
 
     def charge(
-        self, now: float, application: int = LIMITED, folder: int | None = None
+        self,
+        now: float,
+        application: int = LIMITED,
+        folder: int | None = None,
+        second: int | None = None,
     ) -> float:
         """Return how long the answer is delayed (s)."""
         set_time(now)
         due_s: float = driver().driver_operations_charge(
-            self._operations, application, folder
+            self._operations, application, folder, second
         )
         return max(0.0, due_s - now)
 
@@ -57,4 +61,40 @@ def test_a_debt_is_bounded() -> None:
     for _ in range(1000):
         operations.charge(100.0, OTHER, folder)
         operations.charge(100.0, LIMITED, folder)
-    assert operations.charge(100.0) <= 10.0
+    # Beside the turn of the last request that came in time.
+    assert operations.charge(100.0) <= 10.0 + 1 / RATE
+
+
+def test_many_waiting_requests_do_not_exceed_the_limit() -> None:
+    """An answer comes at its turn, also if the turn is later than a debt may be."""
+    operations = Operations()
+    delays = [operations.charge(100.0) for _ in range(1000)]
+    for number in (200, 500, 999):
+        assert delays[number] == pytest.approx(number / RATE, abs=0.021)
+
+
+def test_a_locked_folder_is_soon_free_and_the_rest_of_the_wait_is_owed() -> None:
+    operations, folder = Operations(), driver().driver_folder_new()
+    for _ in range(100):
+        operations.charge(100.0)
+    assert operations.charge(100.0, LIMITED, folder) == pytest.approx(1.0)
+    # The request that did not wait for its turn comes before this one.
+    assert operations.charge(100.0) == pytest.approx(101 / RATE, abs=0.021)
+
+
+def test_a_debt_is_paid_by_the_next_wait() -> None:
+    operations, folder = Operations(), driver().driver_folder_new()
+    for turn in range(1, 4):
+        for _ in range(1000):
+            operations.charge(100.0, OTHER, folder)
+            operations.charge(100.0, LIMITED, folder)
+        assert operations.charge(100.0) == pytest.approx(10.0 * turn, abs=0.4)
+
+
+def test_a_renaming_does_not_wait_if_others_use_either_of_its_folders() -> None:
+    operations = Operations()
+    own, shared = driver().driver_folder_new(), driver().driver_folder_new()
+    operations.charge(100.0, OTHER, shared)
+    for folders in ((own, shared), (shared, own)):
+        delays = [operations.charge(100.0, LIMITED, *folders) for _ in range(5)]
+        assert delays == [0.0] * 5

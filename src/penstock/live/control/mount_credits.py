@@ -113,6 +113,7 @@ class MountCredits:
                     lease_s=LEASE_S,
                     elsewhere=_since(elsewhere, member.elsewhere_before),
                     conflicts=_conflicts(member.report, storage.promises),
+                    report=member.report.number,
                 )
                 answers.append((mount, answer))
         return answers

@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+/* FNV-1a, 64 bits. */
+#define FIRST_MIXED UINT64_C(0xcbf29ce484222325)
+#define MIXING_FACTOR UINT64_C(0x100000001b3)
 
 void classifier_set(struct classifier *classifier, classify_callback ask,
                     bool by_process, bool by_program, int path_count,
@@ -42,31 +47,31 @@ static uint64_t matching_paths(const struct classifier *classifier, const char *
 }
 
 /* Note the executable of a process: a process that executes another program may belong
- * to another application. */
+ * to another application. The path is read from the kernel. The file itself must not be
+ * touched: it may lie on this mount, whose threads all wait here, or on a file system
+ * that hangs. */
 static void identify_program(struct answer *key)
 {
-    char path[40];
-    struct stat status;
-    snprintf(path, sizeof(path), "/proc/%lld/exe", (long long)key->pid);
-    if (!stat(path, &status)) {
-        key->program_device = status.st_dev;
-        key->program_number = status.st_ino;
-    }
+    char link[40], path[PATH_MAX];
+    snprintf(link, sizeof(link), "/proc/%lld/exe", (long long)key->pid);
+    ssize_t length = readlink(link, path, sizeof(path));
+    uint64_t mixed = FIRST_MIXED;
+    for (ssize_t i = 0; i < length; i++)
+        mixed = (mixed ^ (unsigned char)path[i]) * MIXING_FACTOR;
+    key->program = length > 0 ? mixed : 0;
 }
 
 static size_t entry_of(const struct answer *key)
 {
     uint64_t mixed = (uint64_t)key->pid * 31 + (uint64_t)key->uid;
-    mixed = (mixed * 31 + key->paths) * 31 + key->program_number;
+    mixed = (mixed * 31 + key->paths) * 31 + key->program;
     return (size_t)(mixed * 0x9e3779b97f4a7c15u >> 40) % CLASSIFY_ENTRIES;
 }
 
 static bool is_for(const struct answer *answer, const struct answer *key)
 {
     return answer->pid == key->pid && answer->uid == key->uid &&
-           answer->paths == key->paths &&
-           answer->program_number == key->program_number &&
-           answer->program_device == key->program_device &&
+           answer->paths == key->paths && answer->program == key->program &&
            answer->generation == key->generation;
 }
 

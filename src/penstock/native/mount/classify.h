@@ -22,8 +22,7 @@ typedef int32_t (*classify_callback)(int64_t pid, int64_t uid, const char *path)
 
 struct answer {
     int64_t pid, uid;
-    dev_t program_device;
-    ino_t program_number;
+    uint64_t program; /* hash of the path of its executable; 0: not known */
     uint64_t paths;
     uint32_t generation;
     int application;

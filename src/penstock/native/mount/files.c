@@ -20,11 +20,12 @@
 
 /* --- Opening and closing ---------------------------------------------------------- */
 
-/* Return a new open file; `flags` are those of open(). The kernel reads ahead for
+/* Return a new open file; `flags` are those of open(), `before` is from
+ * inodes_before_open(). The kernel reads ahead for
  * programs that use the mount. If it did so below the mount as well, the storage would
  * serve reads that no scheduler has seen. */
 static struct open_file *new_file(fuse_req_t req, int fd, int flags,
-                                  struct inode *inode, int application)
+                                  struct inode *inode, int application, uint64_t before)
 {
     struct open_file *file = malloc(sizeof(*file));
     if (!file)
@@ -32,13 +33,13 @@ static struct open_file *new_file(fuse_req_t req, int fd, int flags,
     *file = (struct open_file){fd, application, inode, owner_of(req)};
     if ((flags & O_ACCMODE) != O_WRONLY)
         posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM);
-    inodes_count_open(&mount_of(req)->inodes, inode, 1);
+    inodes_opened(&mount_of(req)->inodes, inode, fd, before);
     return file;
 }
 
 static void close_file(struct mount *mount, struct open_file *file)
 {
-    inodes_count_open(&mount->inodes, file->inode, -1);
+    inodes_closed(&mount->inodes, file->inode);
     close(file->fd);
     opens_give_back(&mount->opens, file->owner);
     free(file);
@@ -62,12 +63,13 @@ static void open_inode(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *in
         fuse_reply_err(req, ENFILE);
         return;
     }
+    uint64_t before = inodes_before_open(&mount->inodes);
     int fd = inodes_open(&mount->inodes, inode, info->flags & ~NOT_PASSED);
     if (fd < 0) {
         reply_not_opened(req, -fd);
         return;
     }
-    struct open_file *file = new_file(req, fd, info->flags, inode, application);
+    struct open_file *file = new_file(req, fd, info->flags, inode, application, before);
     if (!file) {
         close(fd);
         reply_not_opened(req, ENOMEM);
@@ -100,7 +102,8 @@ static int create_or_open(fuse_req_t req, int parent_fd, const char *name, mode_
 
 /* Answer with a created file; takes over the descriptor. */
 static void reply_created(fuse_req_t req, struct inode *parent, const char *name,
-                          int fd, int application, struct fuse_file_info *info)
+                          int fd, int application, uint64_t before,
+                          struct fuse_file_info *info)
 {
     struct mount *mount = mount_of(req);
     struct fuse_entry_param entry = {.attr_timeout = CACHE_S, .entry_timeout = CACHE_S};
@@ -109,7 +112,7 @@ static void reply_created(fuse_req_t req, struct inode *parent, const char *name
     if (!fstat(fd, &entry.attr))
         inode = inodes_look_up(&mount->inodes, parent, name, &entry.attr);
     if (inode)
-        file = new_file(req, fd, info->flags, inode, application);
+        file = new_file(req, fd, info->flags, inode, application, before);
     if (!file) {
         close(fd);
         if (inode)
@@ -142,11 +145,12 @@ static void create(fuse_req_t req, fuse_ino_t ino, const char *name, mode_t mode
         reply_not_opened(req, -parent_fd);
         return;
     }
+    uint64_t before = inodes_before_open(&mount->inodes);
     int fd = create_or_open(req, parent_fd, name, mode, info->flags);
     if (fd < 0)
         reply_not_opened(req, -fd);
     else
-        reply_created(req, parent, name, fd, application, info);
+        reply_created(req, parent, name, fd, application, before, info);
     inodes_done(&mount->inodes, parent);
 }
 
@@ -218,8 +222,8 @@ static ssize_t read_all(int fd, char *buffer, size_t size, off_t at)
     return (ssize_t)done;
 }
 
-/* Write all bytes. Return their number, fewer if a later part fails, or minus an
- * error. */
+/* Write all bytes. Return their number, fewer if a later part fails, or minus an error.
+ * A file system that writes nothing and reports no error would write nothing again. */
 static ssize_t write_all(int fd, const char *data, size_t size, off_t at)
 {
     size_t done = 0;
@@ -229,6 +233,8 @@ static ssize_t write_all(int fd, const char *data, size_t size, off_t at)
             continue;
         if (put < 0)
             return done ? (ssize_t)done : -errno;
+        if (!put)
+            return done ? (ssize_t)done : -EIO;
         done += (size_t)put;
     }
     return (ssize_t)done;

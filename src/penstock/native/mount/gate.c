@@ -244,9 +244,10 @@ static void *run_timer(void *argument)
     return NULL;
 }
 
-void gate_start(struct gate *gate)
+int gate_start(struct gate *gate)
 {
-    pthread_create(&gate->timer_thread, NULL, run_timer, gate);
+    int error = pool_start(gate->pool);
+    return error ? error : pthread_create(&gate->timer_thread, NULL, run_timer, gate);
 }
 
 void gate_close(struct gate *gate)

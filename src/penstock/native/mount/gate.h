@@ -105,7 +105,9 @@ double gate_now(void);
 
 /* `threads`: most threads for requests that do not run where they were read. */
 int gate_init(struct gate *gate, int threads);
-void gate_start(struct gate *gate);
+/* Start the timer, and a first thread for requests, so that none waits for ever if there
+ * are too many threads later. Return 0 or an error number. */
+int gate_start(struct gate *gate);
 
 /* Register a request; set kind, application, limited.size_bytes and run before. Return
  * true if it may go now. Otherwise keep it, and call gate_park(). */

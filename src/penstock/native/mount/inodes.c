@@ -13,6 +13,34 @@
 #define FOREIGN (UINT64_C(1) << 62)
 /* Steps of one search for descriptors to close. */
 #define SEARCH_STEPS 64
+/* Descriptors that are closed after the mutex was released; further ones before. */
+#define CLOSED_LATER 256
+
+/* Descriptors that this thread has taken out of the table. */
+static __thread int taken_fds[CLOSED_LATER];
+static __thread int taken_count;
+
+static void close_later(int fd)
+{
+    if (taken_count == CLOSED_LATER)
+        close(fd);
+    else
+        taken_fds[taken_count++] = fd;
+}
+
+static void close_taken(void)
+{
+    while (taken_count)
+        close(taken_fds[--taken_count]);
+}
+
+/* Release the mutex, and then close what was taken out: the last close() of a deleted
+ * file may take the storage a long time, and must not hold up others. */
+static void unlock(struct inodes *table)
+{
+    pthread_mutex_unlock(&table->mutex);
+    close_taken();
+}
 
 static size_t bucket_of(const struct inodes *table, dev_t device, ino_t number)
 {
@@ -97,7 +125,7 @@ static void close_fd(struct inodes *table, struct inode *inode)
     inode->older->newer = inode->newer;
     inode->newer->older = inode->older;
     table->fds--;
-    close(inode->fd);
+    close_later(inode->fd);
     inode->fd = -1;
 }
 
@@ -223,6 +251,7 @@ void inodes_free(struct inodes *table)
             }
         }
     }
+    close_taken();
     free(table->buckets);
     pthread_mutex_destroy(&table->mutex);
 }
@@ -245,7 +274,7 @@ struct inode *inodes_look_up(struct inodes *table, struct inode *parent,
         inode->lookups++;
         inodes_show(inode, status);
     }
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
     return inode;
 }
 
@@ -254,7 +283,7 @@ void inodes_forget(struct inodes *table, struct inode *inode, uint64_t lookups)
     pthread_mutex_lock(&table->mutex);
     inode->lookups -= lookups < inode->lookups ? lookups : inode->lookups;
     free_if_unused(table, inode);
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
 }
 
 void inodes_show(const struct inode *inode, struct stat *status)
@@ -285,7 +314,7 @@ static int hold_place(struct inodes *table, struct inode *inode, struct place *p
         parent->children++;
         snprintf(place->name, sizeof(place->name), "%s", inode->name);
     }
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
     if (!parent)
         return ESTALE;
     place->parent_fd = inodes_use(table, parent);
@@ -301,7 +330,7 @@ static void release_place(struct inodes *table, struct place *place)
         place->parent->users--;
     place->parent->children--;
     free_if_unused(table, place->parent);
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
 }
 
 /* Open the file at the place of an inode, if it is the same file. Return a descriptor
@@ -330,7 +359,7 @@ int inodes_use(struct inodes *table, struct inode *inode)
     inode->users++;
     inode->used = true;
     int fd = inode->fd;
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
     if (fd >= 0)
         return fd;
     fd = open_at_place(table, inode, O_PATH);
@@ -338,14 +367,14 @@ int inodes_use(struct inodes *table, struct inode *inode)
     if (fd < 0) {
         inode->users--;
     } else if (inode->fd >= 0) {
-        close(fd);
+        close_later(fd);
         fd = inode->fd;
     } else {
         close_unused(table);
         inode->fd = fd;
         add_to_ring(table, inode);
     }
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
     return fd;
 }
 
@@ -354,7 +383,7 @@ void inodes_done(struct inodes *table, struct inode *inode)
     pthread_mutex_lock(&table->mutex);
     inode->users--;
     free_if_unused(table, inode);
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
 }
 
 /* Return the descriptor of an inode as inodes_use() does, or -1 if none is open. */
@@ -366,7 +395,7 @@ static int use_if_open(struct inodes *table, struct inode *inode)
         inode->users++;
         inode->used = true;
     }
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
     return fd;
 }
 
@@ -414,14 +443,62 @@ int inodes_open(struct inodes *table, struct inode *inode, int flags)
     return file;
 }
 
-void inodes_count_open(struct inodes *table, struct inode *inode, int change)
+/* --- Open files ------------------------------------------------------------------- */
+
+/* Keep an inode reachable by a descriptor of its open file. */
+static void keep_reachable(struct inodes *table, struct inode *inode, int file)
+{
+    char path[32];
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    pthread_mutex_lock(&table->mutex);
+    if (inode->fd >= 0) {
+        close_later(fd);
+    } else {
+        inode->fd = fd;
+        add_to_ring(table, inode);
+    }
+    unlock(table);
+}
+
+uint64_t inodes_before_open(const struct inodes *table)
+{
+    return atomic_load(&table->changed);
+}
+
+void inodes_opened(struct inodes *table, struct inode *inode, int file, uint64_t before)
 {
     pthread_mutex_lock(&table->mutex);
-    inode->opens += (uint32_t)change;
-    pthread_mutex_unlock(&table->mutex);
+    inode->opens++;
+    /* A change of a name that began earlier did not see that the file is open. */
+    bool may_be_lost = inode->fd < 0 && (atomic_load(&table->changing) ||
+                                         atomic_load(&table->changed) != before);
+    unlock(table);
+    if (may_be_lost)
+        keep_reachable(table, inode, file);
+}
+
+void inodes_closed(struct inodes *table, struct inode *inode)
+{
+    pthread_mutex_lock(&table->mutex);
+    inode->opens--;
+    unlock(table);
 }
 
 /* --- Changes of names ------------------------------------------------------------- */
+
+void inodes_begin_change(struct inodes *table)
+{
+    atomic_fetch_add(&table->changing, 1);
+}
+
+void inodes_end_change(struct inodes *table)
+{
+    atomic_fetch_add(&table->changed, 1);
+    atomic_fetch_sub(&table->changing, 1);
+}
 
 struct inode *inodes_before_removal(struct inodes *table, int parent_fd,
                                     const char *name)
@@ -439,7 +516,7 @@ struct inode *inodes_before_removal(struct inodes *table, int parent_fd,
     else
         inode = NULL;
     bool is_open = inode && inode->fd >= 0;
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
     if (is_needed && !is_open && inodes_use(table, inode) >= 0)
         inodes_done(table, inode);
     if (inode && !is_last) {
@@ -458,7 +535,7 @@ void inodes_after_removal(struct inodes *table, struct inode *inode, bool remove
         unhash(table, inode);
     inode->users--;
     free_if_unused(table, inode);
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
 }
 
 void inodes_renamed(struct inodes *table, struct inode *parent, int parent_fd,
@@ -471,29 +548,39 @@ void inodes_renamed(struct inodes *table, struct inode *parent, int parent_fd,
     struct inode *inode = find(table, &status);
     if (inode)
         set_place(table, inode, parent, name);
-    pthread_mutex_unlock(&table->mutex);
+    unlock(table);
+}
+
+/* Return the length of the path of an inode; the caller holds the mutex. */
+static size_t path_length(const struct inode *inode)
+{
+    size_t length = 0;
+    for (; inode->name; inode = inode->parent)
+        length += 1 + strlen(inode->name);
+    return length;
 }
 
 void inodes_path(struct inodes *table, struct inode *inode, const char *name,
                  char *path, size_t size)
 {
-    /* From the end of the buffer backwards: the end of a path matters least, but the
-     * names are known from there. */
-    char *at = path + size - 1;
-    *at = '\0';
     pthread_mutex_lock(&table->mutex);
+    size_t end = path_length(inode) + (name ? 1 + strlen(name) : 0);
+    if (end < size)
+        path[end] = '\0';
+    /* From the end backwards: the names are known from there. */
     for (const char *part = name ? name : inode->name; part;) {
-        size_t length = strlen(part);
-        if ((size_t)(at - path) < length + 1)
-            break;
-        at -= length;
-        memcpy(at, part, length);
-        *--at = '/';
+        size_t begin = end - 1 - strlen(part);
+        if (end < size) {
+            path[begin] = '/';
+            memcpy(path + begin + 1, part, end - begin - 1);
+        } else if (begin < size) {
+            path[begin] = '\0';
+        }
+        end = begin;
         if (!name)
             inode = inode->parent;
         name = NULL;
         part = inode->name;
     }
-    pthread_mutex_unlock(&table->mutex);
-    memmove(path, at, strlen(at) + 1);
+    unlock(table);
 }

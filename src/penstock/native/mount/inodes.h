@@ -19,6 +19,7 @@
 #define PENSTOCK_INODES_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,8 @@ struct inodes {
     struct inode *hand; /* of the ring */
     size_t fds, max_fds;
     ino_t foreign; /* last shown number of a file on another device */
+    /* Removals and renamings: how many are under way, and how many have ended. */
+    _Atomic uint64_t changing, changed;
 };
 
 /* Take over `root_fd`. Return 0 or an error number. */
@@ -85,8 +88,17 @@ void inodes_show(const struct inode *inode, struct stat *status);
 /* Open a file for reading or writing. Return a descriptor or minus an error number. */
 int inodes_open(struct inodes *table, struct inode *inode, int flags);
 
-/* Count open files of programs. */
-void inodes_count_open(struct inodes *table, struct inode *inode, int change);
+/* Count an open file of programs, whose descriptor is `file`. If a name was removed
+ * while it was opened, its own name may not lead to it any more: then it stays open.
+ * `before` is from inodes_before_open(), which comes before the file is opened. */
+uint64_t inodes_before_open(const struct inodes *table);
+void inodes_opened(struct inodes *table, struct inode *inode, int file,
+                   uint64_t before);
+void inodes_closed(struct inodes *table, struct inode *inode);
+
+/* Call these before and after names are removed or renamed. */
+void inodes_begin_change(struct inodes *table);
+void inodes_end_change(struct inodes *table);
 
 /* Call before a name is removed. Return the inode of the name if its last name goes,
  * else NULL. It stays open if a program has it open. inodes_after_removal() follows. */
@@ -101,7 +113,8 @@ void inodes_renamed(struct inodes *table, struct inode *parent, int parent_fd,
                     const char *name);
 
 /* Write the path of an inode, or of a name in it if `name` is not NULL, relative to the
- * mounted folder and with a leading "/". The path is cut if the buffer is too small. */
+ * mounted folder and with a leading "/". If the buffer is too small, the names at the end
+ * are left out: a path never begins in the middle. */
 void inodes_path(struct inodes *table, struct inode *inode, const char *name,
                  char *path, size_t size);
 

@@ -116,8 +116,8 @@ static int resume(fuse_req_t req, const struct passage *passage)
     return -1;
 }
 
-int begin_operation(fuse_req_t req, enum operation number, struct inode *inode,
-                    const char *name, bool locked)
+static int begin_with_locks(fuse_req_t req, enum operation number, struct inode *inode,
+                            const char *name, struct inode *const locked[MAX_LOCKED])
 {
     struct mount *mount = mount_of(req);
     if (present_request.operation)
@@ -133,8 +133,8 @@ int begin_operation(fuse_req_t req, enum operation number, struct inode *inode,
     int application = classify(&mount->classifier, &mount->inodes, inode, name,
                                context->pid, context->uid);
     bool is_shared;
-    present_request.answer_at_s = operations_charge(
-        &mount->operations, application, locked ? inode : NULL, gate_now(), &is_shared);
+    present_request.answer_at_s = operations_charge(&mount->operations, application,
+                                                    locked, gate_now(), &is_shared);
     if (!may_go(mount, application, is_shared)) {
         fuse_reply_none(req);
         return -1;
@@ -142,6 +142,20 @@ int begin_operation(fuse_req_t req, enum operation number, struct inode *inode,
     if (present_request.operation)
         return resume(req, &present_request.operation->passage);
     return application;
+}
+
+int begin_operation(fuse_req_t req, enum operation number, struct inode *inode,
+                    const char *name, bool locked)
+{
+    struct inode *const held[MAX_LOCKED] = {locked ? inode : NULL, NULL};
+    return begin_with_locks(req, number, inode, name, held);
+}
+
+int begin_operation_in_two(fuse_req_t req, enum operation number, struct inode *inode,
+                           const char *name, struct inode *second)
+{
+    struct inode *const held[MAX_LOCKED] = {inode, second};
+    return begin_with_locks(req, number, inode, name, held);
 }
 
 int end_operation(uint64_t unique)

@@ -63,6 +63,7 @@ struct mount {
     struct classifier classifier;
     struct operations operations;
     struct fuse_session *session;
+    void (*report_ready)(void); /* called at the first request; or NULL */
     bool is_local; /* The backing file system reports no errors at close(). */
     /* The thread in fuse_session_loop_mt(); under the mutex of the gate. */
     pthread_t loop;
@@ -114,9 +115,12 @@ static inline struct inode *inode_of(struct mount *mount, fuse_ino_t ino)
 /* Begin a metadata request on an inode, or on a name in it: count it, and ask the
  * scheduler. Return its application. If this is negative, the handler must return at
  * once: the request has to wait, or was answered. `locked`: the kernel holds the lock
- * of the inode meanwhile. */
+ * of the inode meanwhile. begin_operation_in_two() is for a request for which it holds
+ * the lock of a second inode, too. */
 int begin_operation(fuse_req_t req, enum operation operation, struct inode *inode,
                     const char *name, bool locked);
+int begin_operation_in_two(fuse_req_t req, enum operation operation,
+                           struct inode *inode, const char *name, struct inode *second);
 
 /* Count a request that is not charged to an application. */
 void count_only(fuse_req_t req, enum operation operation);

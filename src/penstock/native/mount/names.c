@@ -41,16 +41,23 @@ static void reply_name(fuse_req_t req, struct inode *parent, int parent_fd,
 }
 
 /* Begin a request about a name, and return the descriptor of the folder. If this is
- * negative, the handler must return at once. */
-static int begin(fuse_req_t req, enum operation operation, struct inode *parent,
-                 const char *name)
+ * negative, the handler must return at once. `second`: another inode that the kernel has
+ * locked, or NULL. */
+static int begin_in_two(fuse_req_t req, enum operation operation, struct inode *parent,
+                        const char *name, struct inode *second)
 {
-    if (begin_operation(req, operation, parent, name, true) < 0)
+    if (begin_operation_in_two(req, operation, parent, name, second) < 0)
         return -1;
     int fd = inodes_use(&mount_of(req)->inodes, parent);
     if (fd < 0)
         fuse_reply_err(req, -fd);
     return fd;
+}
+
+static int begin(fuse_req_t req, enum operation operation, struct inode *parent,
+                 const char *name)
+{
+    return begin_in_two(req, operation, parent, name, NULL);
 }
 
 static void look_up(fuse_req_t req, fuse_ino_t ino, const char *name)
@@ -149,7 +156,7 @@ static void make_link(fuse_req_t req, fuse_ino_t ino, fuse_ino_t new_parent,
 {
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino), *parent = inode_of(mount, new_parent);
-    int parent_fd = begin(req, OPERATION_link, parent, name);
+    int parent_fd = begin_in_two(req, OPERATION_link, parent, name, inode);
     if (parent_fd < 0)
         return;
     int fd = inodes_use(&mount->inodes, inode);
@@ -177,9 +184,11 @@ static void remove_name(fuse_req_t req, enum operation operation, fuse_ino_t ino
     if (fd < 0)
         return;
     int flags = operation == OPERATION_rmdir ? AT_REMOVEDIR : 0;
+    inodes_begin_change(&mount->inodes);
     struct inode *removed = inodes_before_removal(&mount->inodes, fd, name);
     int error = unlinkat(fd, name, flags) ? errno : 0;
     inodes_after_removal(&mount->inodes, removed, !error);
+    inodes_end_change(&mount->inodes);
     fuse_reply_err(req, error);
     inodes_done(&mount->inodes, parent);
 }
@@ -238,13 +247,16 @@ static void rename_name(fuse_req_t req, fuse_ino_t ino, const char *name,
                                 .name = name,
                                 .new_name = new_name,
                                 .flags = flags};
-    renaming.from_fd = begin(req, OPERATION_rename, renaming.from, name);
+    struct inode *second = renaming.to == renaming.from ? NULL : renaming.to;
+    renaming.from_fd = begin_in_two(req, OPERATION_rename, renaming.from, name, second);
     if (renaming.from_fd < 0)
         return;
     renaming.to_fd = inodes_use(&mount->inodes, renaming.to);
     int error = -renaming.to_fd;
     if (renaming.to_fd >= 0) {
+        inodes_begin_change(&mount->inodes);
         error = rename_in(mount, &renaming);
+        inodes_end_change(&mount->inodes);
         inodes_done(&mount->inodes, renaming.to);
     }
     fuse_reply_err(req, error);

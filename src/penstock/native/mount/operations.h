@@ -7,11 +7,13 @@
  * application is ahead of its limit, the answer is sent later (replies.c), and the
  * program waits for it.
  *
- * Meanwhile the kernel may hold a lock of the folder, for all applications. So the
- * answer is delayed only if no other application has used this folder during the last
- * OPERATIONS_SHARED_S seconds. Otherwise the request is counted, and the application
- * pays for it with its next request outside of shared folders. Such a debt is at most
- * OPERATIONS_DEBT_S seconds.
+ * Meanwhile the kernel may hold locks of one or two folders, for all applications. So
+ * the answer is not delayed if another application has used one of these folders during
+ * the last OPERATIONS_SHARED_S seconds, and for OPERATIONS_LOCKED_S seconds at most if
+ * none has: one may come meanwhile. A request that is answered before its turn is
+ * counted, and the application pays for it with its next request that no lock is held
+ * for. Such a debt is at most OPERATIONS_DEBT_S seconds. Requests that wait for their
+ * turn are never answered before it, however many there are.
  */
 #ifndef PENSTOCK_OPERATIONS_H
 #define PENSTOCK_OPERATIONS_H
@@ -20,13 +22,17 @@
 #include "inodes.h"
 
 #define OPERATIONS_SHARED_S 1.0
+#define OPERATIONS_LOCKED_S 1.0
 #define OPERATIONS_DEBT_S 10.0
+/* A renaming locks two folders. */
+enum { MAX_LOCKED = 2 };
 /* Requests that may follow each other at once, in seconds of the limit. */
 #define OPERATIONS_BURST_S 0.020
 
 struct operation_limit {
     double rate;   /* operations/s; 0: no limit */
     double next_s; /* when the next operation is due */
+    double debt_s; /* time of the requests that were answered before their turn */
     int64_t count;
 };
 
@@ -35,10 +41,11 @@ struct operations {
     struct operation_limit limits[MAX_APPLICATIONS];
 };
 
-/* Count a request, and return when it may be answered (0: now). `locked` is the inode
+/* Count a request, and return when it may be answered (0: now). `locked` are the inodes
  * that the kernel has locked meanwhile, or NULL; `is_shared` says whether another
- * application uses it, too. */
+ * application uses one of them, too. */
 double operations_charge(struct operations *operations, int application,
-                         struct inode *locked, double now_s, bool *is_shared);
+                         struct inode *const locked[MAX_LOCKED], double now_s,
+                         bool *is_shared);
 
 #endif

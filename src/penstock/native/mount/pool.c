@@ -51,16 +51,24 @@ static void *serve(void *argument)
     return NULL;
 }
 
-/* Start a thread if all are busy; the caller holds the mutex. */
-static void add_thread(struct pool_queue *pool)
+/* Start a thread; the caller holds the mutex. Return 0 or an error number. */
+static int add_thread(struct pool_queue *pool)
 {
     pthread_t thread;
-    if (pool->idle >= pool->queued || pool->threads == pool->most_threads)
-        return;
-    if (!pthread_create(&thread, NULL, serve, pool)) {
+    int error = pthread_create(&thread, NULL, serve, pool);
+    if (!error) {
         pthread_detach(thread);
         pool->threads++;
     }
+    return error;
+}
+
+int pool_start(struct pool_queue *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    int error = add_thread(pool);
+    pthread_mutex_unlock(&pool->mutex);
+    return error;
 }
 
 void pool_push(struct pool_queue *pool, struct passage *passage)
@@ -70,7 +78,9 @@ void pool_push(struct pool_queue *pool, struct passage *passage)
     *pool->end = passage;
     pool->end = &passage->newer;
     pool->queued++;
-    add_thread(pool);
+    /* If all are busy and no further one can be started, the request waits for them. */
+    if (pool->idle < pool->queued && pool->threads < pool->most_threads)
+        add_thread(pool);
     pthread_cond_signal(&pool->pushed);
     pthread_mutex_unlock(&pool->mutex);
 }

@@ -46,15 +46,18 @@ static void keep_message(enum fuse_log_level level, const char *format, va_list 
     last_message[strcspn(last_message, "\n")] = '\0';
 }
 
+/* Handle the first request. */
 static void set_options(void *userdata, struct fuse_conn_info *connection)
 {
-    (void)userdata;
+    struct mount *mount = userdata;
     unsigned wanted = FUSE_CAP_POSIX_ACL | FUSE_CAP_DONT_MASK;
     connection->want |= wanted & connection->capable;
     /* io.c switches the second version on, and look-ups at the same time. */
     connection->want &= ~(unsigned)FUSE_CAP_HANDLE_KILLPRIV;
     connection->max_background = MAX_BACKGROUND;
     connection->congestion_threshold = MAX_BACKGROUND;
+    if (mount->report_ready)
+        mount->report_ready();
 }
 
 static void do_nothing(int number)
@@ -147,24 +150,42 @@ static void set_serving(struct mount *mount, bool is_serving)
     pthread_mutex_unlock(&mount->gate.mutex);
 }
 
-/* Serve until the folder is unmounted or penstock_mount_stop() is called. */
-EXPORT int penstock_mount_serve(struct mount *mount)
+/* Start the threads of both gates. Return 0 or an error number. */
+static int start_gates(struct mount *mount)
 {
+    int error = gate_start(&mount->gate);
+    if (error)
+        return error;
+    error = gate_start(&mount->metadata);
+    if (error)
+        gate_end(&mount->gate);
+    return error;
+}
+
+/* Serve until the folder is unmounted or penstock_mount_stop() is called; call `ready`
+ * at the first request. Return false if requests cannot be served, e.g. because there
+ * are too many threads. */
+EXPORT bool penstock_mount_serve(struct mount *mount, void (*ready)(void))
+{
+    int error = start_gates(mount);
+    if (error) {
+        snprintf(last_message, sizeof(last_message), "%s", strerror(error));
+        return false;
+    }
     struct fuse_loop_config *config = fuse_loop_cfg_create();
     fuse_loop_cfg_set_clone_fd(config, 1);
     fuse_loop_cfg_set_max_threads(config, MAX_THREADS);
     /* Threads stay: delayed answers use their descriptors. */
     fuse_loop_cfg_set_idle_threads(config, MAX_THREADS);
     set_wake_signal();
+    mount->report_ready = ready;
     set_serving(mount, true);
-    gate_start(&mount->gate);
-    gate_start(&mount->metadata);
     int result = fuse_session_loop_mt(mount->session, config);
     set_serving(mount, false);
     gate_end(&mount->gate);
     gate_end(&mount->metadata);
     fuse_loop_cfg_destroy(config);
-    return result;
+    return result >= 0;
 }
 
 /* End penstock_mount_serve(): requests that wait are refused. */

@@ -59,7 +59,7 @@ class MountCredit(Message):
     rates: dict[str, Amount]
     """Application -> most that it may draw here; not named: no limit."""
     lease_s: Amount
-    """How long the rates hold."""
+    """How long the rates hold, from the sending of that report on."""
     elsewhere: dict[str, Amount]
     """Application -> bytes served by mounts of other storages since this one joined."""
     parts: dict[str, Amount] = msgspec.field(default_factory=dict)
@@ -68,3 +68,5 @@ class MountCredit(Message):
     """Least slack factor of all applications at other mounts of this storage."""
     conflicts: list[Text] = msgspec.field(default_factory=list)
     """Promises of this mount that contradict those of other mounts, in words."""
+    report: Count = 0
+    """Number of the last report of the mount, which this answers."""
