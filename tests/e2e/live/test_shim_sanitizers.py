@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,41 +12,25 @@ import pytest
 from penstock.live.node.pages.page import IoClass
 from support.jobs import PROGRAMS, Job, compiled
 from support.native_build import STRICT, build_variant
+from support.sanitizers import ADDRESS_CHECKS, runtime
 from support.stages import Stage
 
 #: Scenes that end the process, or wait for a grant that no test here gives.
 _LEFT_OUT = {"seccomp", "handler", "longjmp", "cancel"}
 
 
-def _runtime(name: str) -> str:
-    """Return the library of a sanitizer; skip where the compiler has none."""
-    if shutil.which("gcc") is None:
-        pytest.skip("needs gcc")
-    path = subprocess.run(
-        ["gcc", f"-print-file-name=lib{name}.so"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    ).stdout.strip()
-    if not Path(path).is_absolute():
-        pytest.skip(f"needs gcc's lib{name}")
-    return path
-
-
 @pytest.fixture(scope="module")
 def address_checked(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     """Return the libraries to preload: the runtimes and the instrumented library."""
-    runtimes = (_runtime("asan"), _runtime("ubsan"))
-    checks = "-fsanitize=address,undefined", "-fno-sanitize-recover=all"
-    library = _checked_shim(tmp_path_factory.mktemp("asan"), *checks)
+    runtimes = (runtime("asan"), runtime("ubsan"))
+    library = _checked_shim(tmp_path_factory.mktemp("asan"), *ADDRESS_CHECKS)
     return (*runtimes, str(library))
 
 
 @pytest.fixture(scope="module")
 def thread_checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the library with the checks of threads."""
-    _runtime("tsan")
+    runtime("tsan")
     return _checked_shim(tmp_path_factory.mktemp("tsan"), "-fsanitize=thread")
 
 

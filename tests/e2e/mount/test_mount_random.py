@@ -13,16 +13,19 @@ import fcntl
 import mmap
 import os
 import random
+import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.mounts import Mounted
+from support.sanitizers import CheckedMount
+from support.waiting import until
 
 #: Operations in all.
 OPERATIONS = 100_000
@@ -50,6 +53,24 @@ metadata_depth = 1
 [applications.some]
 throughput = "1 GB/s"
 latency = "10 ms"
+"""
+#: Rules, limits and two levels of the scheduler: most of the data path.
+ALL_PARTS = """
+metadata_depth = 2
+default = "rest"
+[applications.some]
+throughput = "20 MB/s"
+latency = "10 ms"
+operations = "2000/s"
+bandwidth = "40 MB/s"
+[applications.rest]
+throughput = "1 MB/s"
+latency = "100 ms"
+operations = "200/s"
+[[rules]]
+application = "some"
+path = "/run-1"
+program = "py*"
 """
 #: Makes metadata requests all the time, in folders of its own.
 NEIGHBOUR = """
@@ -337,3 +358,31 @@ def test_operations_that_have_waited_behave_like_others(
             assert mounted.status()["metadata_waited_s"] > 0.0
         finally:
             neighbour.kill()
+
+
+@pytest.fixture
+def sanitized(tmp_path: Path) -> Iterator[CheckedMount]:
+    """Return a mount under the sanitizers of addresses and undefined behaviour."""
+    mounted = CheckedMount(tmp_path / "checked")
+    file = tmp_path / "all-parts.toml"
+    file.write_text(ALL_PARTS)
+    try:
+        yield mounted.start("--slo", str(file), "--limit", "50 MB/s")
+    finally:
+        mounted.end()
+
+
+def test_no_operation_has_an_invalid_access(
+    sanitized: CheckedMount, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-c", NEIGHBOUR, str(sanitized.point)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as neighbour:
+        try:
+            compare(sanitized, tmp_path, 1, 1500)
+        finally:
+            neighbour.kill()
+    assert sanitized.status()["pid"] == sanitized.pid
+    # Requests under way, the end of all threads.
+    os.kill(sanitized.pid, signal.SIGTERM)
+    until(lambda: not Path(f"/proc/{sanitized.pid}").exists())
+    assert sanitized.reports() == ""

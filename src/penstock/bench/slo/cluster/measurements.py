@@ -102,10 +102,16 @@ def _all_measurements(result: SceneResult) -> Iterator[Measurement]:
         yield _promises(result)
     for name in scene.promises:
         yield _compared(
+            f"{scene.name}: share of {name}, live / simulated",
+            result.live.share(name),
+            result.simulated.share(name),
+            _SHARE_ERROR,
+        )
+        yield _compared(
             f"{scene.name}: service of {name}, live / simulated",
             result.live.applications[name].bytes_per_s / 1e6,
             result.simulated.applications[name].bytes_per_s / 1e6,
-            _SHARE_ERROR,
+            inf,
         )
     for name in scene.promises:
         yield _compared(
@@ -177,7 +183,7 @@ def _milliseconds(time_s: float | None) -> float:
 
 
 def _compared(name: str, live: float, simulated: float, error: float) -> Measurement:
-    """Return a live figure divided by the simulated one."""
+    """Return a live figure divided by the simulated one; `error` inf: no goal."""
     ratio = live / simulated if simulated else nan
     parts = {"live": live, "simulated": simulated}
     return Measurement(name, ratio, "", 1.0 - error, 1.0 + error, parts)
