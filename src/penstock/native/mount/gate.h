@@ -105,8 +105,8 @@ double gate_now(void);
 
 /* `threads`: most threads for requests that do not run where they were read. */
 int gate_init(struct gate *gate, int threads);
-/* Start the timer, and a first thread for requests, so that none waits for ever if there
- * are too many threads later. Return 0 or an error number. */
+/* Start the timer, and a first thread for requests: if no further one can be started
+ * later, requests wait for this one. Return 0 or an error number. */
 int gate_start(struct gate *gate);
 
 /* Register a request; set kind, application, limited.size_bytes and run before. Return
