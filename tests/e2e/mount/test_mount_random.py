@@ -369,6 +369,8 @@ def sanitized(tmp_path: Path) -> Iterator[CheckedMount]:
     try:
         yield mounted.start("--slo", str(file), "--limit", "50 MB/s")
     finally:
+        # Shown if the test fails.
+        print(mounted.reports())
         mounted.end()
 
 
