@@ -61,7 +61,7 @@ packages: $(READY) mount  ## what some tests need: as root also Slurm, MooseFS, 
 	@sh scripts/install-packages.sh
 
 test: packages  ## all tests but the slow ones
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+	$(BIN)/python scripts/run_tests.py -n $(WORKERS) --dist worksteal -m "not slow"
 
 test-all: packages  ## all tests, full-size statistics included
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
@@ -72,7 +72,7 @@ test-newest:    ## the tests that a version of Python can change, on the newest 
 	else $(MAKE) PYTHON="$$python" VENV=.venv-newest test-quick; fi
 
 test-quick: $(VENV)/.tests mount  ## all but the slowest tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" \
+	$(BIN)/python scripts/run_tests.py -n $(WORKERS) --dist worksteal -m "not slow" \
 	    $(foreach name,$(ONE_VERSION),'--ignore-glob=tests/$(name)*')
 
 soak: packages  ## an hour of troubles (SOAK=60s: a try), with a drawing in out/soak

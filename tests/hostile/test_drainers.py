@@ -21,14 +21,14 @@ from penstock.live.staging.cgroups import open_cgroups
 from penstock.live.staging.drain_process import start_drainer
 from penstock.live.staging.drainers import Drainer
 from penstock.live.wire.identity import process_start_ticks
-from support.users import as_user
+from support.users import as_user, strangers
 from support.waiting import LIMIT_S, until
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root, to start drainers for another user"
 )
 
-USER = 65_020
+(USER,) = strangers(1)
 _PTRACE_SEIZE = 0x4206
 #: Where a cgroup can be made: a hierarchy of version 1, or the one of version 2.
 _PLACES = (Path("/sys/fs/cgroup/pids"), Path("/sys/fs/cgroup"))

@@ -23,13 +23,13 @@ from penstock.live.wire import frames
 from penstock.live.wire.folder import _lock_of, is_locked, own_folder
 from penstock.live.wire.frames import Client
 from penstock.native.files import shim_path
-from support.users import as_user, open_for_all
+from support.users import as_user, open_for_all, strangers
 
 pytestmark = pytest.mark.skipif(
     os.geteuid() != 0, reason="needs root, to act as two other users"
 )
 
-ATTACKER, VICTIM = 65_021, 65_022
+ATTACKER, VICTIM = strangers(2)
 #: Where the preload library and the daemon of B make folders.
 _PLACES = (Path(f"/dev/shm/penstock-{VICTIM}"), Path(f"/tmp/penstock-{VICTIM}"))  # noqa: S108
 

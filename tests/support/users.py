@@ -20,6 +20,7 @@ __all__ = [
     "as_user",
     "become",
     "open_for_all",
+    "strangers",
     "two_known_users",
 ]
 
@@ -27,6 +28,22 @@ __all__ = [
 NOBODY, SOMEBODY = 65534, 54321
 
 NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs several users")
+
+
+#: Above all users that a user database knows, and those of containers.
+_FIRST_STRANGER = 2_000_000_000
+_MOST_STRANGERS = 8
+
+
+def strangers(count: int) -> range:
+    """Return users without a name who belong to this process of the tests alone.
+
+    What they leave in places that all users share, and the processes that they run,
+    are not those of a test that runs at the same time.
+    """
+    assert count <= _MOST_STRANGERS
+    first = _FIRST_STRANGER + _MOST_STRANGERS * os.getpid()
+    return range(first, first + count)
 
 
 def become(user: int) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from glob import escape
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -126,7 +126,11 @@ def _source_digest() -> str:
 def _helper_digest(function: Any) -> str:
     """Return a digest of all code outside `function` that becomes part of it.
 
-    This is the files of the kernels that it calls, and the constants that it uses.
+    This is the files of the kernels that it calls, the constants that it uses, and the
+    byte code of all of them.
+
+    RATIONALE: machine code is compiled from byte code. Python may have read that from a
+    .pyc file which is older than the text: it compares sizes and whole seconds only.
     """
     digest = hashlib.sha256()
     seen, waiting = {function}, [function]
@@ -134,6 +138,7 @@ def _helper_digest(function: Any) -> str:
     while waiting:
         plain = waiting.pop()
         files.add(plain.__code__.co_filename)
+        digest.update(_byte_code(plain.__code__))
         # With the names of attributes, which do no harm: dis would take 0.1 s.
         for name in plain.__code__.co_names:
             value = plain.__globals__.get(name)
@@ -149,6 +154,20 @@ def _helper_digest(function: Any) -> str:
             digest.update(Path(file).read_bytes())
     digest.update("\n".join(sorted(constants)).encode())
     return digest.hexdigest()
+
+
+def _byte_code(code: CodeType) -> bytes:
+    """Return what a function does: its instructions, constants and names."""
+    constants = []
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            constants.append(_byte_code(each))
+        else:
+            # The order of a set is another one in each process.
+            is_set = isinstance(each, frozenset)
+            constants.append(repr(sorted(each, key=repr) if is_set else each).encode())
+    names = repr((code.co_names, code.co_varnames, code.co_freevars)).encode()
+    return b"\n".join((code.co_code, names, *constants))
 
 
 def new_dispatcher(

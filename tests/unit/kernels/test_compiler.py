@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -231,31 +232,60 @@ def test_the_digest_does_not_look_at_other_files(package: Path) -> None:
     assert digest() == before
 
 
-def test_a_user_s_kernel_is_compiled_anew_when_its_helper_changes(
-    tmp_path: Path,
-) -> None:
-    helper = tmp_path / "my_helper.py"
-    text = (
-        "from penstock.kernels import kernel\n\n\n"
-        "@kernel\ndef factor(x: float) -> float:\n    return FACTOR * x\n"
-    )
-    (tmp_path / "my_policy.py").write_text(
-        "from my_helper import factor\n"
-        "from penstock.kernels import kernel\n\n\n"
-        "@kernel\ndef scaled(x: float) -> float:\n    return factor(x)\n"
-    )
-    results = []
-    for value in ("2.0", "3.0"):
-        helper.write_text(text.replace("FACTOR", value))
+class UserPolicy:
+    """A user's kernel and its helper, a kernel of another file that is a factor."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.helper = folder / "my_helper.py"
+        (folder / "my_policy.py").write_text(
+            "from my_helper import factor\n"
+            "from penstock.kernels import kernel\n\n\n"
+            "@kernel\ndef scaled(x: float) -> float:\n    return factor(x)\n"
+        )
+
+    def write_helper(self, factor: float, time_s: int) -> None:
+        """Write the helper; the time of its last change decides if Python reads it."""
+        self.helper.write_text(
+            "from penstock.kernels import kernel\n\n\n"
+            f"@kernel\ndef factor(x: float) -> float:\n    return {factor} * x\n"
+        )
+        os.utime(self.helper, (time_s, time_s))
+
+    def result(self) -> float:
+        """Return what a new process computes."""
         done = subprocess.run(
             [sys.executable, "-c", "import my_policy; print(my_policy.scaled(1.0))"],
-            cwd=tmp_path,
+            cwd=self._folder,
+            env={k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"},
             capture_output=True,
             text=True,
             check=True,
         )
-        results.append(done.stdout.strip())
-    assert results == ["2.0", "3.0"]
+        return float(done.stdout)
+
+
+def test_a_user_s_kernel_is_compiled_anew_when_its_helper_changes(
+    tmp_path: Path,
+) -> None:
+    policy = UserPolicy(tmp_path)
+    for factor in (2.0, 3.0):
+        policy.write_helper(factor, time_s=int(factor))
+        assert policy.result() == factor
+
+
+def test_a_kernel_of_an_outdated_pyc_file_is_not_kept_for_the_text(
+    tmp_path: Path,
+) -> None:
+    """Python reads byte code of a text of the same size and the same second."""
+    policy = UserPolicy(tmp_path)
+    policy.write_helper(2.0, time_s=1)
+    assert policy.result() == 2.0
+    policy.write_helper(3.0, time_s=1)
+    assert policy.result() == 2.0
+    for path in tmp_path.rglob("my_helper*.pyc"):
+        path.unlink()
+    assert policy.result() == 3.0
 
 
 def test_a_kernel_without_a_file_is_compiled_all_the_same() -> None:

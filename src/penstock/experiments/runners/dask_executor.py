@@ -15,9 +15,9 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -89,7 +89,8 @@ class DaskExecutor:
     ) -> Results:
         """Submit the pieces; yield them as they are done, and check the workers.
 
-        `events` receives futures that are done, and events of the scheduler.
+        `events` receives futures that are done, fetched pieces, and events of the
+        scheduler.
         """
         by_key = _pieces_by_key(pieces)
         futures = {}
@@ -98,18 +99,23 @@ class DaskExecutor:
                 _run_on_worker, piece, __version__, key=key, priority=-rank
             )
             futures[key].add_done_callback(events.put)
-        while futures:
-            workers.check(self.workers)
-            try:
-                item = events.get(timeout=_CHECK_S)
-            except Empty:
-                continue
-            if isinstance(item, dict):
-                _report_death(item, by_key, workers.warn)
-            else:
-                piece = by_key[item.key]
-                yield piece, _fetch(item, piece)
-                del futures[item.key]
+        try:
+            while futures:
+                workers.check(self.workers)
+                try:
+                    item = events.get(timeout=_CHECK_S)
+                except Empty:
+                    continue
+                if isinstance(item, dict):
+                    _report_death(item, by_key, workers.warn)
+                elif isinstance(item, _FetchedPiece):
+                    piece = by_key[item.future.key]
+                    yield piece, item.rows(piece)
+                    del futures[item.future.key]
+                else:
+                    workers.fetch(item, events)
+        finally:
+            workers.stop_fetching()
 
     def _client(self, cluster: Any) -> Any:
         distributed = _extra("distributed")
@@ -155,6 +161,30 @@ class _DaskWorkers:
     """When the workers were checked last, on the monotonic clock."""
     absent: bool = False
     """True if there was no worker at the last check."""
+    fetches: set[Future[Any]] = field(default_factory=set)
+    """Transfers of answers from the workers that are not complete."""
+
+    def fetch(self, future: Any, events: SimpleQueue[Any]) -> None:
+        """Fetch the answer of a piece that is done; put it into `events` then.
+
+        RATIONALE: if the worker that holds the answer dies before the transfer, Dask
+        computes the piece again, perhaps on a worker that does not exist yet. Waiting
+        here would keep `check` from submitting the Slurm job of that worker.
+        """
+        import asyncio  # noqa: PLC0415 - slow
+
+        transfer = self.client.gather(future, asynchronous=True)
+        answer = asyncio.run_coroutine_threadsafe(
+            transfer, self.client.loop.asyncio_loop
+        )
+        self.fetches.add(answer)
+        answer.add_done_callback(self.fetches.discard)
+        answer.add_done_callback(lambda _: events.put(_FetchedPiece(future, answer)))
+
+    def stop_fetching(self) -> None:
+        """Stop the transfers whose answers nobody needs any more."""
+        for answer in list(self.fetches):
+            answer.cancel()
 
     def check(self, jobs: int) -> None:
         """Warn once if there is no worker; submit new Slurm jobs for ended ones.
@@ -202,31 +232,36 @@ def _run_on_worker(piece: Piece, version: str) -> Answer[list[Row]]:
         return run_task(piece)
 
 
-def _fetch(future: Any, piece: Piece) -> list[Row]:
-    """Return the rows of a piece that is done; raise `InputError` if Dask failed."""
-    killed = _extra("distributed.scheduler").KilledWorker
-    error = future.exception()
-    if isinstance(error, killed):
-        raise InputError(
-            f"{piece.name} has killed {error.allowed_failures + 1} Dask workers, "
-            f"the last one {error.last_worker.address}",
-            remedy="out of memory? see the logs of the worker",
-        )
-    if error is not None:
-        # An error of Dask before penstock's code ran, e.g. a failed import.
-        raise InputError(
-            f"a Dask worker cannot compute: {type(error).__name__}: {error}",
-            remedy="check that penstock is installed for the worker",
-        ) from error
-    try:
-        # No timeout: if the worker that holds the rows dies, Dask computes them again.
-        answer = future.result()
-    except CancelledError:
-        raise InputError(
-            "the Dask scheduler has gone",
-            remedy="start it and repeat the command: finished pieces are kept",
-        ) from None
-    return result_of(answer)
+@dataclass(frozen=True, slots=True)
+class _FetchedPiece:
+    """A piece whose answer has been fetched, or that Dask has given up."""
+
+    future: Any
+    answer: Future[Answer[list[Row]]]
+    """The end of the transfer."""
+
+    def rows(self, piece: Piece) -> list[Row]:
+        """Return the rows of the piece; raise `InputError` if Dask failed."""
+        killed = _extra("distributed.scheduler").KilledWorker
+        error = None if self.answer.cancelled() else self.answer.exception()
+        if isinstance(error, killed):
+            raise InputError(
+                f"{piece.name} has killed {error.allowed_failures + 1} Dask workers, "
+                f"the last one {error.last_worker.address}",
+                remedy="out of memory? see the logs of the worker",
+            )
+        if self.future.status == "error":
+            # An error of Dask before penstock's code ran, e.g. a failed import.
+            raise InputError(
+                f"a Dask worker cannot compute: {type(error).__name__}: {error}",
+                remedy="check that penstock is installed for the worker",
+            ) from error
+        if self.answer.cancelled() or isinstance(error, (CancelledError, OSError)):
+            raise InputError(
+                "the Dask scheduler has gone",
+                remedy="start it and repeat the command: finished pieces are kept",
+            )
+        return result_of(self.answer.result())
 
 
 def _report_death(event: dict[str, Any], by_key: dict[str, Piece], warn: Warn) -> None:

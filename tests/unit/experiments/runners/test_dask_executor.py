@@ -6,9 +6,11 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
@@ -199,3 +201,71 @@ def test_missing_workers_are_reported_once(monkeypatch: pytest.MonkeyPatch) -> N
     for client.workers in ({}, {}, {}, {"w": 1}, {}):
         workers.check(2)
     assert messages == ["there is no Dask worker: waiting for one (Ctrl-C to stop)"] * 2
+
+
+class DyingWorkers:
+    """A cluster like that of Slurm: a worker that has died is replaced by `scale`.
+
+    The first worker dies when it has computed its first piece.
+    """
+
+    job_script = "a job of Slurm"
+
+    def __init__(self, stack: ExitStack, folder: Path) -> None:
+        distributed = dask_executor._extra("distributed")
+        self._folder, self._new_worker = folder, distributed.Worker
+        self._cluster = stack.enter_context(
+            distributed.LocalCluster(
+                n_workers=0, processes=False, dashboard_address=None
+            )
+        )
+        self.client = stack.enter_context(
+            distributed.Client(self._cluster, set_as_default=False)
+        )
+        self._submit = self.client.submit
+        self.client.submit = self._submit_and_die
+        self.deaths = 0
+        self.workers: list[Any] = []
+        stack.callback(self._close)
+
+    def scale(self, jobs: int) -> None:
+        """Start the worker if it is not running."""
+        assert jobs == 1
+        if not self.workers:
+            self.workers.append(self._cluster.sync(self._start))
+
+    async def _start(self) -> Any:
+        address = self._cluster.scheduler_address
+        folder = str(self._folder)
+        return await self._new_worker(address, nthreads=1, local_directory=folder)
+
+    def _submit_and_die(self, *words: Any, **options: Any) -> Any:
+        future = self._submit(*words, **options)
+        # Dask runs the functions that are to be called then one after the other.
+        future.add_done_callback(self._die)
+        return future
+
+    def _die(self, _: object) -> None:
+        if not self.deaths:
+            self.deaths += 1
+            self._close()
+
+    def _close(self) -> None:
+        while self.workers:
+            self._cluster.sync(self.workers.pop().close)
+
+
+def test_a_worker_that_dies_before_its_rows_are_fetched_is_replaced(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Dask computes the piece again, as soon as there is a worker again."""
+    _need("distributed")
+    monkeypatch.setattr(dask_executor, "_CHECK_S", 0.1)
+    with ExitStack() as stack:
+        cluster = DyingWorkers(stack, tmp_path)
+        workers = dask_executor._DaskWorkers(cluster.client, cluster, pytest.fail)
+        events: SimpleQueue[Any] = SimpleQueue()
+        executor = DaskExecutor("slurm", 1)
+        found = [piece for piece, _ in executor._results(workers, PIECES, events)]
+        assert cluster.deaths == 1
+    assert sorted(piece.key for piece in found) == [piece.key for piece in PIECES]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -97,7 +98,7 @@ def test_memory_cannot_promise_to_survive_the_machine(tmp_path: Path) -> None:
     folder = Path("/dev/shm")  # noqa: S108 - where memory is
     if not folder.is_dir():
         pytest.skip("needs /dev/shm")
-    (made := folder / f"penstock-{tmp_path.name}").mkdir(mode=0o700)
+    made = Path(mkdtemp(dir=folder))
     try:
         with pytest.raises(InputError, match="does not survive"):
             Staging(made, durable="journal").prepare()
