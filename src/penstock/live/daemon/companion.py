@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-from penstock.live.daemon.killing import kill_process
+from penstock.live.daemon.killing import kill_process, start_process
 
 __all__ = ["companion"]
 
@@ -69,7 +69,7 @@ async def _keep_running(
 
 async def _run(command: Sequence[str], descriptors: Sequence[int]) -> int:
     """Run the process to its end; stop it if the task is cancelled."""
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         *command,
         stdin=PIPE,
         pass_fds=descriptors,

@@ -30,7 +30,7 @@ import msgspec
 
 from penstock.errors import MissingExtraError
 from penstock.live.control.activity.phases import PastOperation
-from penstock.live.daemon.killing import kill_process
+from penstock.live.daemon.killing import kill_process, start_process
 
 __all__ = ["ftio_predictor", "main", "period_volume"]
 
@@ -64,7 +64,7 @@ async def ftio_predictor(
     """
     if find_spec("ftio") is None:
         raise MissingExtraError("ftio", "ftio", where="predict")
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         *(sys.executable, "-m", "penstock.live.daemon.prediction"),
         stdin=PIPE,
         stdout=PIPE,

@@ -35,7 +35,7 @@ from penstock.errors import (
 )
 from penstock.live.archive.reader import ArchivedRun, ArchiveReader
 from penstock.live.control.past import CompletedOperation
-from penstock.live.daemon.killing import kill_process
+from penstock.live.daemon.killing import kill_process, start_process
 from penstock.live.wire.messages import (
     PastJob,
     ReportedOperation,
@@ -74,7 +74,7 @@ async def ask_what_if(request: dict[str, Any]) -> dict[str, Any]:
         If the simulation takes too long, or fails.
     """
     # -P: what lies in the working directory is not imported.
-    process = await asyncio.create_subprocess_exec(
+    process = await start_process(
         *(sys.executable, "-P", "-m", "penstock.web.pictures.what_if"),
         stdin=PIPE,
         stdout=PIPE,

@@ -6,16 +6,18 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from penstock.errors import UnavailableError
 from penstock.live.daemon import companion, killing, prediction
-from penstock.live.daemon.killing import kill_process
+from penstock.live.daemon.killing import kill_process, start_process
 from penstock.web.pictures import what_if
 from support.waiting import LIMIT_S, until_async
 
@@ -35,9 +37,52 @@ def test_a_process_is_killed() -> None:
     asyncio.run(act())
 
 
+def test_a_process_whose_start_is_cancelled_is_killed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the watcher of asyncio reads its exit status."""
+    made, read = list[int](), list[int]()
+
+    class Noted(subprocess.Popen[bytes]):
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            made.append(self.pid)
+
+        def poll(self) -> int | None:
+            read.append(self.pid)
+            return super().poll()
+
+    monkeypatch.setattr(subprocess, "Popen", Noted)
+
+    async def act() -> None:
+        start = asyncio.create_task(start_process("sleep", "600", stdin=PIPE))
+        while not made:
+            await asyncio.sleep(0)
+        assert not start.done()
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+        assert not Path(f"/proc/{made[0]}").exists()
+
+    asyncio.run(act())
+    assert len(made) == 1
+    assert read == []
+
+
+def test_a_start_that_is_cancelled_may_fail() -> None:
+    async def act() -> None:
+        start = asyncio.create_task(start_process("/nowhere/program"))
+        await asyncio.sleep(0)
+        start.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await start
+
+    asyncio.run(act())
+
+
 async def _companion(waited_for: list[Process]) -> None:
     async with companion.companion("it", [sys.executable]):
-        # Before that, asyncio itself would kill the process.
+        # Before that, the process would be killed at once.
         await until_async(lambda: bool(waited_for))
 
 
@@ -63,17 +108,14 @@ def test_a_process_that_cannot_be_killed_is_abandoned(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """A process in state D ends long after it was killed."""
-    killed, waited_for = list[Process](), list[Process]()
+    killed, waited_for = list[int](), list[Process]()
     wait = Process.wait
-
-    def note(process: Process) -> None:
-        killed.append(process)
 
     async def noted_wait(process: Process) -> int:
         waited_for.append(process)
         return await wait(process)
 
-    monkeypatch.setattr(Process, "kill", note)
+    monkeypatch.setattr(killing, "_send_kill", killed.append)
     monkeypatch.setattr(Process, "wait", noted_wait)
     monkeypatch.setattr(killing, "KILL_S", 0.01)
     monkeypatch.setattr(companion, "_STOP_S", 0.01)
@@ -88,10 +130,11 @@ def test_a_process_that_cannot_be_killed_is_abandoned(
         try:
             await asyncio.wait_for(use(waited_for), LIMIT_S)
         finally:
-            for process in killed:
-                os.kill(process.pid, signal.SIGKILL)
+            for pid in killed:
+                os.kill(pid, signal.SIGKILL)
+            # The event loop reaps it.
             await until_async(
-                lambda: all(each.returncode is not None for each in killed)
+                lambda: not any(Path(f"/proc/{pid}").exists() for pid in killed)
             )
 
     asyncio.run(act())
