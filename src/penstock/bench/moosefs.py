@@ -62,6 +62,9 @@ _TOOLS: Final = (
     *("mfsmaster", "mfschunkserver", "mfsmount", "mfssetgoal", "mfssettrashtime"),
     *("mfsscadmin", "mfssetsclass", "unshare", "nsenter", "setpriv", "ip", "tc"),
 )
+#: Executes a command if the parent is still the given process. Descriptor 8 leads to
+#: the state of the process that starts the script, from inside the namespaces too.
+_IF_PARENT_LIVES: Final = '[ "$PPID" = "$0" ] && exec 8</proc/$$ && exec "$@"'
 #: Labels of chunk servers are single letters.
 _MOST_SERVERS: Final = 26
 _MOST_CLIENTS: Final = 99
@@ -127,16 +130,19 @@ def check_requirements() -> None:
 def cluster_command(spec: ClusterSpec, command: Sequence[str]) -> list[str]:
     """Return a command that starts a cluster and runs `command` beside it.
 
-    `command` runs at the switch, from where it reaches all nodes, in `FOLDER`.
+    `command` runs at the switch, from where it reaches all nodes, in `FOLDER`. This
+    process must start it: the cluster ends with its parent.
     """
     spaces = ("--net", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
     facts = (
         *(str(FOLDER), str(spec.servers), _bits(spec.server_bytes_per_s)),
         *(str(spec.clients), _bits(spec.client_bytes_per_s), spec.mount_options),
     )
-    # `setpriv`: also if the process that starts it is killed.
-    ending = ("setpriv", "--pdeathsig", "KILL")
-    return [*ending, "unshare", *spaces, "bash", str(_SCRIPT), *facts, *command]
+    # `setpriv`: also if the process that starts it is killed. That may have happened
+    # before `setpriv`, or before the same setting of `unshare`, which the script checks.
+    ending = ("setpriv", "--pdeathsig", "KILL", "sh", "-c", _IF_PARENT_LIVES)
+    unshare = (str(os.getpid()), "unshare", *spaces)
+    return [*ending, *unshare, "bash", str(_SCRIPT), *facts, *command]
 
 
 def cluster_environment() -> dict[str, str]:

@@ -6,8 +6,11 @@
 #
 # Must be the first process of new network, mount and process namespaces; see
 # moosefs.py, which says what the cluster looks like. The rates are in bits/s; 0: no
-# limit.
+# limit. Descriptor 8 is the folder in /proc of the process outside that started this.
 set -eu
+# This process is killed when that one ends. It may have ended before this was set.
+grep -qs "^State:.[^ZX]" /proc/self/fd/8/status || exit 1
+exec 8<&-
 folder=$1 servers=$2 server_bits=$3 clients=$4 client_bits=$5 mount_options=$6
 shift 6
 labels=({A..Z})

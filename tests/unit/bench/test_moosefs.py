@@ -30,7 +30,8 @@ from penstock.bench.moosefs import (
     run_module,
 )
 from penstock.errors import InputError
-from support.waiting import until
+from penstock.live.wire.identity import process_start_ticks
+from support.waiting import LIMIT_S, until
 
 FOUR_SERVERS = ClusterSpec()
 
@@ -115,16 +116,26 @@ def started_cluster(
         yield process
     finally:
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT_S)
 
 
-def processes_in(namespace: str) -> int:
-    """Return the number of processes in a namespace."""
-    count = 0
+def processes_in(namespace: str) -> dict[int, int]:
+    """Return the processes in a namespace, and when they started."""
+    found = {}
     for entry in Path("/proc").glob("[0-9]*/ns/pid"):
         with suppress(OSError):
-            count += str(entry.readlink()) == namespace
-    return count
+            if str(entry.readlink()) == namespace:
+                pid = int(entry.parts[2])
+                found[pid] = process_start_ticks(pid) or 0
+    return found
+
+
+def are_gone(processes: dict[int, int]) -> bool:
+    """Return True if these processes have ended.
+
+    The number of their namespace says nothing: the next namespace may have it.
+    """
+    return not any(process_start_ticks(pid) == at for pid, at in processes.items())
 
 
 def test_every_client_node_sees_the_files_and_folders_choose_servers() -> None:
@@ -137,9 +148,8 @@ def test_every_client_node_sees_the_files_and_folders_choose_servers() -> None:
     spec = ClusterSpec(servers=2, clients=2, server_bytes_per_s=5e6)
     with started_cluster(script, spec) as process:
         output, _ = process.communicate(timeout=120)
-    namespace, *rest = output.splitlines()
-    assert (process.returncode, rest) == (0, ["300000", "server2", "3"])
-    until(lambda: processes_in(namespace) == 0)
+    assert process.returncode == 0
+    assert output.splitlines()[1:] == ["300000", "server2", "3"]
     assert not (FOLDER / "client1").exists()
     assert not os.path.ismount(client_mount())
 
@@ -176,32 +186,73 @@ def test_what_fails_is_said_last(
     assert last.startswith("cannot limit links (the kernel needs ifb, ")
 
 
-def namespace_of(process: subprocess.Popen[str]) -> str:
-    """Return the namespace of a started cluster, in which processes are running."""
+def processes_of(process: subprocess.Popen[str]) -> dict[int, int]:
+    """Return the processes of a started cluster."""
     assert process.stdout is not None
-    namespace = process.stdout.readline().strip()
+    found = processes_in(process.stdout.readline().strip())
     # The shell, the master, four chunk servers, the mount.
-    assert processes_in(namespace) > 6
-    return namespace
+    assert len(found) > 6
+    return found
 
 
 def test_nothing_is_left_if_it_is_killed() -> None:
     with started_cluster("sleep 600") as process:
-        namespace = namespace_of(process)
-    until(lambda: processes_in(namespace) == 0)
+        processes = processes_of(process)
+    until(lambda: are_gone(processes))
     assert not os.path.ismount(client_mount())
+
+
+#: Starts a cluster as its parent; the first argument is the parent in the command.
+_STARTS_CLUSTER = """
+import os, subprocess, sys
+parent, *words = sys.argv[1:]
+subprocess.call([str(os.getpid()) if word == parent else word for word in words])
+"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_is_left_if_the_starting_process_is_killed(number: int) -> None:
     """The program in between has no time to end the cluster itself."""
-    program = "import subprocess, sys; subprocess.call(sys.argv[1:])"
-    before = [sys.executable, "-c", program]
+    before = [sys.executable, "-c", _STARTS_CLUSTER, str(os.getpid())]
     with started_cluster("sleep 600", before=before) as process:
-        namespace = namespace_of(process)
+        processes = processes_of(process)
         process.send_signal(number)
-        until(lambda: processes_in(namespace) == 0)
+        until(lambda: are_gone(processes))
     assert not os.path.ismount(client_mount())
+
+
+def test_nothing_is_started_if_the_starting_process_has_ended() -> None:
+    """It may end before the kernel is told to end the cluster with it."""
+    own = str(os.getpid())
+    words = cluster_command(FOUR_SERVERS, ["true"])
+    with subprocess.Popen(["sleep", "600"]) as other:
+        words = [str(other.pid) if word == own else word for word in words]
+        done = subprocess.run(words, capture_output=True, check=False, timeout=LIMIT_S)
+        other.kill()
+    assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
+
+
+def test_nothing_is_started_if_the_process_in_between_has_ended(
+    tmp_path: Path,
+) -> None:
+    """It is a zombie, or has gone altogether."""
+    script = Path(moosefs.__file__).with_name("moosefs.sh")
+    ended = subprocess.Popen(["true"])
+    os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
+    state = os.open(f"/proc/{ended.pid}", os.O_RDONLY)
+    words = ["bash", "-c", f'exec 8<&{state} && exec "$@"', "", "bash", str(script)]
+    words += [str(tmp_path / "nowhere"), "1", "0", "1", "0", "rw", "true"]
+    for _ in range(2):
+        done = subprocess.run(
+            words,
+            pass_fds=[state],
+            capture_output=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
+        ended.wait()
+    os.close(state)
 
 
 def test_no_thread_stays_if_ctrl_c_comes_while_a_limit_is_set(
