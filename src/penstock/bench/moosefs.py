@@ -139,7 +139,7 @@ def cluster_command(spec: ClusterSpec, command: Sequence[str]) -> list[str]:
         *(str(spec.clients), _bits(spec.client_bytes_per_s), spec.mount_options),
     )
     # `setpriv`: also if the process that starts it is killed. That may have happened
-    # before `setpriv`, or before the same setting of `unshare`, which the script checks.
+    # before; the script checks the same for `--kill-child`.
     ending = ("setpriv", "--pdeathsig", "KILL", "sh", "-c", _IF_PARENT_LIVES)
     unshare = (str(os.getpid()), "unshare", *spaces)
     return [*ending, *unshare, "bash", str(_SCRIPT), *facts, *command]
