@@ -83,11 +83,11 @@ class Cluster:
 def srun(cluster: Cluster, script: str, *options: str) -> subprocess.Popen[str]:
     """Start a job of one task per node, of another user.
 
-    srun belongs to this user, too. If a job has to wait for nodes, Slurm answers srun
-    later, with a credential that only the user of the job may decode: an srun of root
-    (``--uid``) would refuse it.
+    srun belongs to this user, too: Slurm may answer an srun of root (``--uid``) so that
+    only the user of the job can read it. It says nothing if the job has to wait for
+    nodes on which an epilog still runs.
     """
-    own = ("-N4", "-n4", "--account=physics", *options)
+    own = ("--quiet", "-N4", "-n4", "--account=physics", *options)
     return subprocess.Popen(
         ["srun", *own, "sh", "-c", script],
         user=NOBODY,
@@ -171,7 +171,8 @@ def no_trace_of_penstock(cluster: Cluster) -> None:
     for agent in cluster.agents.values():
         agent.kill()
         agent.home.rename(agent.home.with_name("gone"))
-    assert output_lines(srun(cluster, "echo done")) == ["done"] * 4
+    lines = output_lines(srun(cluster, "echo done"))
+    assert lines == ["done"] * 4, lines
 
 
 def an_agent_restarts(cluster: Cluster) -> None:

@@ -4,8 +4,9 @@
 `coordinator` receives the messages of agents; `activity` derives from them what each
 job does, and `operations` tells the controller. `storage` knows which jobs share a file
 system and learns what it can give. `rates` asks the policy of each storage, and lends
-unused bandwidth. `stager` asks the staging strategy, `placing` gives jobs their storage
-targets. `status`, `explanation` and `names` show the result to users.
+unused bandwidth. `stager` asks the staging strategy, `stagers` does so for each
+storage, `placing` gives jobs their storage targets. `status`, `explanation` and `names`
+show the result to users.
 
 One record per role holds facts about a job:
 

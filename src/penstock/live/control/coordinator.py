@@ -27,8 +27,9 @@ from penstock.live.control.operations import LOOK_S, OperationTracker
 from penstock.live.control.output import CoordinatorOutput
 from penstock.live.control.rates.controller import Controller
 from penstock.live.control.rates.jobs import JobHistory
-from penstock.live.control.records import AgentRecord, JobRecord, left_by_writers
-from penstock.live.control.stager import NO_ORDER, Stager, held_rate
+from penstock.live.control.records import AgentRecord, JobRecord
+from penstock.live.control.stager import Stager, held_rate
+from penstock.live.control.stagers import Stagers
 from penstock.live.control.status import StatusView, find_job, throttled_users
 from penstock.live.control.storage.bandwidth import BandwidthEstimator, Reason
 from penstock.live.control.storage.shared_storage import SharedStorage, start_rate
@@ -90,7 +91,8 @@ class Coordinator:
     recall
         Returns the saved history of a job key, or None.
     stager
-        Decides which jobs stage and which drain; None: no staging.
+        What decides for each storage which jobs stage and which drain is made like
+        this. None: no staging.
     estimator
         Returns what learns the bandwidth of the storage of this name. None: the
         bandwidth is the controller's capacity, and all jobs share one storage.
@@ -108,7 +110,7 @@ class Coordinator:
         self._storages = Storages(controller, estimator)
         self.agent_config = agent_config
         self._recall = recall
-        self._stager = stager
+        self._stagers = Stagers(stager) if stager else None
         #: Quality of service -> priority of jobs that have none of their own.
         self.priorities: Mapping[str, float] = {}
         #: Gives jobs storage targets when they join; None: the strategy may do so.
@@ -188,8 +190,21 @@ class Coordinator:
         if message.history_name and not job.history_name:
             # The batch system tells the name on one node, which may be the last.
             job.history_name = message.history_name
-            if not job.predictor.past_bytes:
-                self._learn(job, namesake_past(message, self._recall, now))
+            self._learn_from_namesakes(job, message, now)
+
+    def _learn_from_namesakes(
+        self, job: JobRecord, message: JobJoined, now: float
+    ) -> None:
+        """Take what earlier jobs of the name in a message teach of a job."""
+        history = namesake_past(message, self._recall, now)
+        if not job.predictor.past_bytes:
+            self._learn(job, history)
+        if history is not None:
+            job.set_past(history)
+        # It keeps targets on which it has files.
+        may_move = not (job.has_operated or message.targets)
+        if self.placer and may_move and (targets := self.placer.join_again(job)):
+            self._output.retargeted[job.key] = targets
 
     def _learn(self, job: JobRecord, history: JobHistory | None) -> None:
         for volume_bytes in history.past_bytes if history else ():
@@ -226,8 +241,8 @@ class Coordinator:
             self._set_limit(job, limit, now)
             text = self._view(None, now).limit_answer(job).text
             self._output.changes.append(f"as before the restart: {text}")
-        if self._stager is not None and message.targets:
-            self._stager.restore(job.key, message.targets)
+        if self._stagers is not None and message.targets:
+            self._stagers.restore(job, message.targets)
         if self.placer and (targets := self.placer.join(job, message.targets)):
             self._output.retargeted[job.key] = targets
         return job
@@ -356,25 +371,15 @@ class Coordinator:
         Drains are paced like writes. A job that may not drain now is held at a rate
         close to 0; drains in the background get what writers cannot use.
         """
-        if self._stager is None:
+        if self._stagers is None:
             return inf
-        try:
-            applications = [job.application for job in self._jobs.values()]
-            bandwidth = self._storages.first.bandwidth
-            orders = self._stager.decide(applications, now, bandwidth)
-        except PenstockError as error:
-            # The strategy failed: all jobs write through, and staged data is drained.
-            orders = dict.fromkeys(self._jobs, NO_ORDER)
-            self._add_fault(str(error))
-        for warning in self._stager.warnings:
-            self._add_fault(warning)
-        left = {}
-        if self._stager.background:
-            left = left_by_writers(self._jobs.values(), orders)
+        decision = self._stagers.decide(self._jobs.values(), now)
+        for fault in decision.faults:
+            self._add_fault(fault)
         for job in self._jobs.values():
-            left_rate = left.get(job.storage.name, inf)
-            self._apply_order(job, orders[job.key], left_rate, now)
-        return self._stager.wake
+            left_rate = decision.left.get(job.storage.name, inf)
+            self._apply_order(job, decision.orders[job.key], left_rate, now)
+        return decision.wake_s
 
     def _apply_order(
         self, job: JobRecord, order: StagingOrder, left: float, now: float
@@ -526,11 +531,9 @@ class Coordinator:
     def _view(
         self, reader: int | None, now: float, *, explains: bool = True
     ) -> StatusView:
-        mode, stager = self.agent_config.mode, self._stager
-        label = stager.strategy.label if stager else "none"
-        names, reason = (stager.target_names, stager.reason) if stager else ((), "")
-        facts = (reader, mode, label, self._jobs, now, explains, names, self.unmoved)
-        return StatusView(*facts, reason)
+        mode, stagers = self.agent_config.mode, self._stagers
+        facts = (reader, mode, self._jobs, now, explains, self.unmoved)
+        return StatusView(*facts, stagers=stagers)
 
     def status(
         self, now: float, reader: int | None = None, *, explains: bool = True

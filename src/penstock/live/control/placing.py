@@ -64,6 +64,12 @@ def _iteration(
     return [("work", usual_s), ("io", volume_bytes)]
 
 
+def _facts_of(application: Application) -> tuple[object, ...]:
+    """Return what decides about the targets of an application."""
+    profile = application.profile.tolist()
+    return application.nodes, application.phases(), profile
+
+
 class JobPlacer:
     """Gives storage targets to jobs that join.
 
@@ -109,11 +115,25 @@ class JobPlacer:
                 "controller have some."
             )
             return ()
-        profile = self._profile_of(job.name)
+        profile = self._profile_of(job.known_name)
         targets, job.placement = self._arrive(
             lambda: application_of(job, profile), numbers_of(kept, self._names)
         )
         return targets
+
+    def join_again(self, job: JobRecord) -> tuple[int, ...]:
+        """Return new targets of a job of which more has become known; (): it has none.
+
+        The batch system may tell the name of a job on its last node only.
+        """
+        placed = self._placement.get(job.key)
+        if placed is None:
+            return ()
+        known = application_of(job, self._profile_of(job.known_name))
+        if _facts_of(known) == _facts_of(placed.application):
+            return ()
+        self.leave(job.key)
+        return self.join(job)
 
     def join_folder(
         self, job_key: str, history: JobHistory | None

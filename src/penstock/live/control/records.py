@@ -7,7 +7,6 @@ Times are in seconds, volumes in bytes, rates in bytes per second.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Final
@@ -37,7 +36,7 @@ from penstock.live.wire.messages import (
 )
 from penstock.staging import ApplicationStatus, StagingOrder
 
-__all__ = ["DRAW_S", "AgentRecord", "JobRecord", "left_by_writers"]
+__all__ = ["DRAW_S", "AgentRecord", "JobRecord"]
 
 #: Interval over which the rate that a job draws is measured, at least.
 DRAW_S: Final = 0.5
@@ -183,6 +182,18 @@ class JobRecord:
             if history
             else RequestMeter(),
         )
+
+    def set_past(self, history: JobHistory) -> None:
+        """Take what earlier runs teach, if that becomes known after it has joined."""
+        if not self.has_operated:
+            self.storage.controller.set_past(self.key, history)
+            self.most_processes = max(self.most_processes, history.processes)
+            self.requests = RequestMeter(history.round_bytes, history.pause_s)
+
+    @property
+    def known_name(self) -> str:
+        """The name that its user chose: in the batch system, else its own."""
+        return self.history_name or self.name
 
     @property
     def name(self) -> str:
@@ -565,23 +576,3 @@ class JobRecord:
             drawn_bytes = max(transferred_bytes - self._draw_base_bytes, 0.0)
             self.draw = drawn_bytes / elapsed_s
             self.draw_since_s, self._draw_base_bytes = now, transferred_bytes
-
-
-def left_by_writers(
-    jobs: Iterable[JobRecord], orders: Mapping[str, StagingOrder]
-) -> dict[str, float]:
-    """Return what is left of each storage if jobs that write through get all they use.
-
-    The keys are the names of the storages of the jobs.
-    """
-    used: dict[str, float] = {}
-    capacities: dict[str, float] = {}
-    for job in jobs:
-        name = job.storage.name
-        capacities[name] = job.storage.controller.capacity
-        if job.phases.is_active and not (orders[job.key].stage or job.staged_bytes):
-            used[name] = used.get(name, 0.0) + job.controlled.usable
-    return {
-        name: max(capacity - used.get(name, 0.0), 0.0)
-        for name, capacity in capacities.items()
-    }

@@ -83,6 +83,8 @@ class Stager:
         self.strategy = strategy
         self.targets = targets
         self.target_names = tuple(names) or tuple(map(str, range(targets)))
+        self.divides = bool(names) or targets > 1
+        """True if there are storage targets that the strategy can give to jobs."""
         self.wake = inf
         """When to ask again if nothing happens."""
         self.background = False
@@ -94,6 +96,11 @@ class Stager:
         self._forecast = forecast
         self._memory: object = None
         self._past: dict[str, _JobPast] = {}
+
+    def another(self) -> Stager:
+        """Return a stager with the same strategy, which knows no job."""
+        names = self.target_names if self.divides else ()
+        return Stager(self.strategy, self.targets, names, self._forecast)
 
     def restore(self, job_key: str, targets: Sequence[str]) -> None:
         """Note the targets that a job has had since before this object was made."""

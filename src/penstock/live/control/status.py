@@ -15,6 +15,7 @@ from penstock.live.control.explanation import Circumstances, explain
 from penstock.live.control.names import JobNames, SeveralJobsError, nearest_name
 from penstock.live.control.rates.jobs import ControlledJob, by_rate
 from penstock.live.control.records import DRAW_S, AgentRecord, JobRecord
+from penstock.live.control.stagers import Stagers
 from penstock.live.wire.messages import (
     JobStatus,
     TextAnswer,
@@ -93,19 +94,15 @@ class StatusView:
     """User id of the reader; None: the reader may see everything."""
     mode: str
     """"control", "dry-run" or "off"."""
-    strategy: str
-    """Name of the staging strategy."""
     jobs: Mapping[str, JobRecord]
     now: float
     """The present instant (s)."""
     explains: bool = True
     """Whether lines say why a job has its grant; this is half of their cost."""
-    target_names: tuple[str, ...] = ()
-    """Names of the storage targets that the strategy divides."""
     unmoved: Mapping[str, str] = field(default_factory=dict)
     """Job key -> why its folder is not on its storage targets."""
-    strategy_reason: str = ""
-    """Why the strategy has made its plan; "": it does not say."""
+    stagers: Stagers | None = None
+    """Ask the staging strategy; None: no staging."""
     names: JobNames = field(init=False)
     """How the jobs that the reader may see are named."""
 
@@ -152,6 +149,16 @@ class StatusView:
     def _lost_s(self, job_key: str) -> float:
         return self.jobs[job_key].lost_s(self.now)
 
+    @property
+    def _strategy(self) -> str:
+        """The name of the staging strategy."""
+        return self.stagers.label if self.stagers else "none"
+
+    @property
+    def _target_names(self) -> tuple[str, ...]:
+        """Names of the storage targets that the strategy divides."""
+        return self.stagers.target_names if self.stagers else ()
+
     def _explained(self, record: JobRecord, active: list[ControlledJob]) -> str:
         if self.mode == "off":
             name = self.names.shown(record.key)
@@ -178,14 +185,14 @@ class StatusView:
             text += f" {self._explained_staging(record)}"
         if record.placement:
             text += f" {record.placement}"
-        elif 0 < len(record.order.targets) < len(self.target_names):
+        elif 0 < len(record.order.targets) < len(self._target_names):
             text += f" {self._explained_targets(record)}"
         if record.redirected_bytes:
             text += f" {self._explained_parts(record)}"
         if reason := self.unmoved.get(record.key):
             text += f" But its folder is not on these targets: {reason}."
-        if self.strategy_reason:
-            text += f" Strategy {self.strategy_reason}."
+        if self.stagers and (reason := self.stagers.reason(record)):
+            text += f" Strategy {reason}."
         return text
 
     def unmoved_jobs(self) -> list[str]:
@@ -254,7 +261,7 @@ class StatusView:
         shared = record.storage.controller.capacity
         draining = "are being drained" if record.order.drain else "have to wait"
         text = (
-            f"Strategy {self.strategy}: its writes go {place}; "
+            f"Strategy {self._strategy}: its writes go {place}; "
             f"{format_volume(record.staged_bytes, shared)} in its journals {draining}."
         )
         application = record.application
@@ -268,9 +275,9 @@ class StatusView:
 
     def _explained_targets(self, record: JobRecord) -> str:
         """Return which storage targets the strategy has given to a job."""
-        targets, names = record.order.targets, self.target_names
+        targets, names = record.order.targets, self._target_names
         return (
-            f"Strategy {self.strategy}: its new files go to {len(targets)} of "
+            f"Strategy {self._strategy}: its new files go to {len(targets)} of "
             f"{len(names)} storage targets ({', '.join(names[n] for n in targets)})."
         )
 

@@ -398,6 +398,11 @@ class ControlLoop:
         add = self.archive.add
         self._in_saver(lambda what: add(*what), (completed, runs))
 
+    def retry_folders(self) -> None:
+        """Try again to put folders of jobs on their targets, if it is time."""
+        if self.partitioner:
+            self.partitioner.retry(time.monotonic())
+
     def note_alive(self) -> None:
         """Let the archive note that this daemon records now."""
         if self.archive:

@@ -63,6 +63,8 @@ _LOG: Final = logging.getLogger("penstock.serve")
 _SAVE_S: Final = 5.0
 #: How often operations that have ended are archived (s).
 _ARCHIVE_S: Final = 1.0
+#: How often the daemon looks which folders of jobs it is time to assign again (s).
+_RETRY_S: Final = 1.0
 #: How often the archive notes that the daemon runs (s).
 _ALIVE_S: Final = 10.0
 #: How often the archive looks whether a day is over (s).
@@ -158,6 +160,7 @@ async def _start_parts(settings: Settings, home: Path, stack: AsyncExitStack) ->
         (_SAVE_S, control_loop.save),
         (_ARCHIVE_S, control_loop.save_operations),
         (_ALIVE_S, control_loop.note_alive),
+        (_RETRY_S, control_loop.retry_folders),
         (_CLOSE_S, control_loop.close_days),
     ):
         task = asyncio.create_task(_repeat(period_s, action))
@@ -208,7 +211,7 @@ def _control_loop(settings: Settings) -> ControlLoop:
 
     controller = _controller(settings)
     partitioner = _partitioner(settings)
-    stager = _stager(settings, partitioner.names if partitioner else ())
+    stager = _stager(settings, _divided_targets(settings, partitioner))
     placer = _placer(settings, partitioner.names) if partitioner else None
     # Open the file last: nothing after it can fail and leave it open.
     state = settings.state_file
@@ -293,6 +296,13 @@ def _folder_watch(settings: Settings) -> FolderWatch | UserFolderWatch:
     if settings.users == "all":
         return UserFolderWatch(folders)
     return FolderWatch(folders.of_user(os.geteuid()))
+
+
+def _divided_targets(
+    settings: Settings, partitioner: Partitioner | None
+) -> tuple[str, ...]:
+    """Return the targets that the strategy divides; (): there are none."""
+    return partitioner.names if partitioner and not settings.placement else ()
 
 
 def _stager(settings: Settings, targets: tuple[str, ...]) -> Stager | None:

@@ -11,6 +11,9 @@ the next one of this user begins after a pause, so that a user who starts jobs w
 a pause takes a part of one processor. If several partitions of one job wait, only the
 last is applied. When one is applied, `Partitioner.on_moved` is told, so that files that
 are open can be redirected to the new targets.
+
+A folder that could not be assigned is tried again by `retry`: after `FIRST_RETRY_S`,
+and each time after twice as long, `_LONGEST_RETRY_S` at most.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final
+from math import inf
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from penstock.errors import PenstockError
@@ -36,7 +40,7 @@ from penstock.live.wire.frames import WarningLog
 from penstock.live.wire.messages import Partition
 from penstock.live.wire.subordinates import owner_of
 
-__all__ = ["Partitioner"]
+__all__ = ["FIRST_RETRY_S", "Partitioner"]
 
 _NOT_OWN: Final = (
     "only jobs of the user who runs the controller have folders on storage targets"
@@ -51,8 +55,24 @@ _MOST_MADE: Final = 10_000
 #: Pause after a process of a user, relative to the time that it took, and at most (s).
 _PAUSE, _LONGEST_PAUSE_S = 3.0, 1.0
 
+#: Time between a failure and the next attempt: after the first failure, and at most (s).
+FIRST_RETRY_S: Final = 5.0
+_LONGEST_RETRY_S: Final = 300.0
+_AGAIN: Final = f"; tried again, in {_LONGEST_RETRY_S / 60.0:.0f} minutes at the latest"
+
 #: Job key -> numbers of its targets.
 _Waiting = dict[str, tuple[int, ...]]
+
+
+class _Retry(NamedTuple):
+    """A folder that could not be assigned."""
+
+    numbers: tuple[int, ...]
+    """Numbers of its targets."""
+    due_s: float
+    """When to try again."""
+    pause_s: float
+    """Time between the last attempt and the next one."""
 
 
 class Partitioner:
@@ -95,6 +115,8 @@ class Partitioner:
         self._present: set[str] = set()
         #: Keys of jobs whose folders this object has made, the oldest first.
         self._made: dict[str, None] = {}
+        #: Job key -> its next attempt.
+        self._retries: dict[str, _Retry] = {}
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._workers = UserWorkers(_USERS_AT_ONCE, self._work, self._complaints)
@@ -109,18 +131,33 @@ class Partitioner:
             if not self._all_users and user != os.geteuid():
                 self.failures[job_key] = _NOT_OWN
                 continue
-            owner = self._owner_of(user)
             with self._lock:
                 self._present.add(job_key)
-                is_served = owner in self._waiting
-                self._waiting.setdefault(owner, {})[job_key] = numbers
-            if not is_served:
-                self._workers.start(owner)
+                self._retries.pop(job_key, None)
+                self._queue(job_key, numbers)
+
+    def _queue(self, job_key: str, numbers: tuple[int, ...]) -> None:
+        """Queue new targets for the folder of a job; the caller holds the lock."""
+        owner = self._owner_of(_user_of(job_key))
+        is_served = owner in self._waiting
+        self._waiting.setdefault(owner, {})[job_key] = numbers
+        if not is_served:
+            self._workers.start(owner)
+
+    def retry(self, now_s: float) -> None:
+        """Queue the folders that are to be tried again by now, and return at once."""
+        with self._lock:
+            for job_key, retry in self._retries.items():
+                if retry.due_s <= now_s:
+                    # Not again before this attempt has ended.
+                    self._retries[job_key] = retry._replace(due_s=inf)
+                    self._queue(job_key, retry.numbers)
 
     def forget(self, job_key: str) -> None:
         """Forget the failure of a job that has left, and the targets it waits for."""
         with self._lock:
             self.failures.pop(job_key, None)
+            self._retries.pop(job_key, None)
             self._present.discard(job_key)
             self._waiting.get(self._owner_of(_user_of(job_key)), {}).pop(job_key, None)
 
@@ -184,6 +221,7 @@ class Partitioner:
             answers = [AssignedFolder(failure=str(error))] * len(orders)
         finally:
             for key, order, answer in zip(waiting, orders, answers, strict=True):
+                self._note_retry(key, waiting[key], answer)
                 self._report(key, order.targets, answer)
 
     def _will_be_made(self, user: int, job_key: str) -> bool:
@@ -191,6 +229,21 @@ class Partitioner:
         with suppress(PenstockError, OSError, ValueError):
             return not self._assigner.folders.is_there(user, _name_of(job_key))
         return False
+
+    def _note_retry(
+        self, job_key: str, numbers: tuple[int, ...], answer: AssignedFolder
+    ) -> None:
+        """Note when to try again, if that has failed and the job has not left."""
+        with self._lock:
+            last = self._retries.pop(job_key, None)
+            # Other targets that wait already count instead.
+            owner = self._owner_of(_user_of(job_key))
+            is_last_order = job_key not in self._waiting.get(owner, {})
+            if answer.failure and job_key in self._present and is_last_order:
+                pause_s = 2.0 * last.pause_s if last else FIRST_RETRY_S
+                pause_s = min(pause_s, _LONGEST_RETRY_S)
+                due_s = time.monotonic() + pause_s
+                self._retries[job_key] = _Retry(numbers, due_s, pause_s)
 
     def _report(
         self, job_key: str, targets: Sequence[str], answer: AssignedFolder
@@ -200,7 +253,7 @@ class Partitioner:
             with self._lock:
                 self._made.pop(job_key, None)
                 if job_key in self._present:
-                    self.failures[job_key] = answer.failure
+                    self.failures[job_key] = answer.failure + _AGAIN
             what = f"the folder of job {job_key!r} was not moved: {answer.failure}"
             user = _user_of(job_key)
             self._complaints.add(what, None if user == os.geteuid() else user)

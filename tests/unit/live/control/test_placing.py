@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,9 @@ from penstock.live.control.storage.shared_storage import SharedStorage
 from penstock.live.wire.messages import (
     AgentConfig,
     AgentHello,
+    CounterReport,
     ExplainJob,
+    JobCounters,
     JobJoined,
     JobLeft,
     UserRequest,
@@ -186,3 +189,64 @@ def test_the_past_of_a_job_tells_its_work_and_its_volume() -> None:
     assert inf not in known.profile
     job.hint_work_s = 7.0
     assert application_of(job, (B,)).phases() == [("work", 7.0), ("io", 500.0)]
+
+
+# --- Jobs of a batch system -----------------------------------------------------------
+
+#: 4 iterations of 25 s, with 500 bytes at 100 bytes/s in each: 20 s of work.
+PAST = JobHistory(0.0, 0.0, 4, 100.0, past_bytes=(500.0, 500.0, 500.0), processes=6)
+
+
+def slurm_job(node: str = "n", name: str = "", **rest: Any) -> JobJoined:
+    """Return the message of a node of a job with two nodes."""
+    return JobJoined("0:17", 0, "0", 2, 0.0, history_name=name, **rest)
+
+
+def test_the_name_of_a_job_may_come_from_its_last_node() -> None:
+    """Slurm tells it on the first node, whose prolog may be the slower one."""
+    site = Site(placer("t-cpu", (50.0, 80.0, 90.0, 95.0)))
+    site.histories["0/climate"] = PAST
+    site.coordinator.receive("m", AgentHello([]), 0.0)
+    site.coordinator.receive("m", slurm_job(), 0.0)
+    assert len(site.coordinator.decide(0.0).retargeted["0:17"]) == 4
+    assert "t-cpu would have to know V_io, T_cpu" in site.explain("17")
+    site.coordinator.receive("n", slurm_job(name="climate"), 0.0)
+    assert len(site.coordinator.decide(0.0).retargeted["0:17"]) == 4
+    assert "t-cpu gives it 4 of 4 targets, greedy" in site.explain("17")
+    job = site.coordinator._jobs["0:17"]
+    known = application_of(job, (B,))
+    assert known.phases() == [("work", pytest.approx(20.0)), ("io", 500.0)]
+    assert job.processes == 6
+    # Nothing new: it stays where it is.
+    site.coordinator.receive("n", slurm_job(name="climate"), 0.0)
+    assert site.coordinator.decide(0.0).retargeted == {}
+
+
+def test_a_job_with_files_or_kept_targets_is_not_placed_again() -> None:
+    for targets in ((), ("C", "D")):
+        site = Site(placer("t-cpu", (50.0, 80.0, 90.0, 95.0)))
+        site.histories["0/climate"] = PAST
+        site.coordinator.receive("m", AgentHello([]), 0.0)
+        site.coordinator.receive("m", slurm_job(targets=targets), 0.0)
+        site.coordinator.decide(0.0)
+        if not targets:
+            counts = JobCounters("0:17", 1, 9.0, 0.0, waiting=False, idle_s=0.0)
+            site.coordinator.receive("m", CounterReport([counts], 1), 1.0)
+        named = slurm_job(name="climate", targets=targets)
+        site.coordinator.receive("n", named, 1.0)
+        assert site.coordinator.decide(1.0).retargeted == {}
+
+
+def test_the_class_of_a_job_is_that_of_its_name_in_the_batch_system() -> None:
+    placement = get_placement("greedy-non-clairvoyant")
+    online = OnlinePlacement(4, 1, get_allocation("best-bandwidth"), placement)
+    classes = [("narrow*", (50.0, 40.0))]
+    site = Site(JobPlacer(online, NAMES, (50.0, 60.0, 70.0), classes))
+    site.coordinator.receive("n", slurm_job(name="narrow-7"), 0.0)
+    assert site.coordinator.decide(0.0).retargeted == {"0:17": (0,)}
+    # Its number is no name.
+    site.leave("17")
+    site.coordinator.receive("n", slurm_job(), 0.0)
+    assert len(site.coordinator.decide(0.0).retargeted["0:17"]) == 3
+    site.coordinator.receive("n", slurm_job(name="narrow-7"), 0.0)
+    assert len(site.coordinator.decide(0.0).retargeted["0:17"]) == 1

@@ -10,11 +10,11 @@ import pytest
 
 from penstock.live.control.activity.phases import PastOperation, PhaseDetector
 from penstock.live.control.activity.volumes import VolumePredictor
-from penstock.live.control.records import DRAW_S, JobRecord, left_by_writers
+from penstock.live.control.records import DRAW_S, JobRecord
 from penstock.live.control.storage.shared_storage import SharedStorage
 from penstock.live.wire.messages import JobCounters
 from penstock.staging import StagingOrder
-from support.controllers import B, controller_with
+from support.controllers import controller_with
 
 
 def counters(moved_bytes: float, **rest: Any) -> JobCounters:
@@ -118,22 +118,3 @@ def test_the_draw_is_measured_over_an_interval(job: JobRecord) -> None:
     assert job.draw == 40.0 / (2.0 * DRAW_S)
     job.measure_draw(10.0 + 3.0 * DRAW_S)
     assert job.draw == 0.0
-
-
-def test_drains_get_what_writers_leave_on_their_own_storage() -> None:
-    jobs = []
-    for name, volume_bytes in (("x", 500.0), ("y", 0.0)):
-        controller = controller_with("fair-share", "7:a", "7:b")
-        storage = SharedStorage(name, controller, None)
-        for key in ("7:a", "7:b"):
-            phases, predictor = PhaseDetector(0.1), VolumePredictor()
-            jobs.append(JobRecord(key, 7, 0, storage, phases, predictor, 0.0, 0.0))
-        if volume_bytes:
-            controller.set_limit("7:a", 30.0, 0.0)
-            controller.post("7:a", 0.0, volume_bytes)
-            jobs[0].phases.is_active = True
-    through = {"7:a": StagingOrder(()), "7:b": StagingOrder(())}
-    assert left_by_writers(jobs, through) == {"x": B - 30.0, "y": B}
-    staged = through | {"7:a": StagingOrder((), stage=True)}
-    assert left_by_writers(jobs, staged) == {"x": B, "y": B}
-    assert left_by_writers([], {}) == {}

@@ -16,13 +16,16 @@ from penstock.live.control.activity.requests import RequestMeter
 from penstock.live.control.activity.volumes import VolumePredictor
 from penstock.live.control.rates.controller import Controller
 from penstock.live.control.records import JobRecord
+from penstock.live.control.stager import Stager
+from penstock.live.control.stagers import Stagers
 from penstock.live.control.status import StatusView, find_job
 from penstock.live.control.storage.bandwidth import BandwidthEstimator
 from penstock.live.control.storage.shared_storage import SharedStorage
 from penstock.live.wire.messages import GetStatus, JobCounters, UserRequest
-from penstock.staging import StagingOrder
+from penstock.staging import StagingOrder, get_strategy
 from support.controllers import B, controller_with, decide
 
+TARGETS = ("left", "mid", "right")
 KEYS = ("7:mine", "7:both", "8:both", "8:theirs", "9:7:mine")
 
 
@@ -108,7 +111,8 @@ def view(controller: Controller, user: int | None = None) -> StatusView:
     """Return the view of a user 5 seconds after the start."""
     storage = SharedStorage("", controller, None)
     jobs = {job.key: record(job.key, storage) for job in controller.jobs()}
-    return StatusView(user, "control", "2a", jobs, 5.0)
+    stagers = Stagers(Stager(get_strategy("2a"), 3, TARGETS))
+    return StatusView(user, "control", jobs, 5.0, stagers=stagers)
 
 
 def test_a_user_sees_the_own_jobs_and_root_sees_all() -> None:
@@ -194,9 +198,7 @@ def test_a_job_that_staging_may_slow_down_is_told() -> None:
 
 
 def test_the_targets_of_a_job_are_explained() -> None:
-    seen = replace(
-        view(controller_with("fcfs", "7:a")), target_names=("left", "mid", "right")
-    )
+    seen = view(controller_with("fcfs", "7:a"))
     job = seen.jobs["7:a"]
     job.order = StagingOrder((0, 2), drain=True)
     assert seen.explanation(job).endswith(
@@ -254,7 +256,7 @@ def test_a_mean_draw_above_the_grant_is_explained() -> None:
 
 def test_a_free_job_is_told_whether_it_is_alone_or_nothing_is_known() -> None:
     storage = SharedStorage("", controller_with("fcfs", "7:a"), BandwidthEstimator())
-    seen = StatusView(None, "control", "2a", {"7:a": record("7:a", storage)}, 5.0)
+    seen = StatusView(None, "control", {"7:a": record("7:a", storage)}, 5.0)
     storage.active.add("7:a")
     text = seen.explanation(seen.jobs["7:a"])
     assert "no other job uses its storage now." in text

@@ -7,7 +7,9 @@ import logging
 import os
 import stat
 import threading
+import time
 from collections.abc import Sequence
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from penstock.live.staging.assigner import (
     FolderOrder,
 )
 from penstock.live.staging.drivers.directories import Directories
-from penstock.live.staging.partitioner import Partitioner
+from penstock.live.staging.partitioner import FIRST_RETRY_S, Partitioner
 from penstock.live.wire.messages import Partition
 from support.waiting import LIMIT_S, until
 
@@ -315,6 +317,8 @@ def test_an_unexpected_error_costs_no_other_folder(
     assert made.failures.keys() == {f"{OWN}bad"}
     until(lambda: str(error) in caplog.text)
     made.close()
+    # pytest must see the error here, not in the next test.
+    until(lambda: all(each.name != "users" for each in threading.enumerate()))
 
 
 def test_a_name_that_is_no_text_is_assigned(
@@ -332,3 +336,65 @@ def test_a_name_that_is_no_text_is_assigned(
     until(lambda: moved == [job])
     assert made.failures == {}
     made.close()
+
+
+# --- Folders that could not be assigned -----------------------------------------------
+
+
+def test_a_folder_is_assigned_when_its_target_is_back(tmp_path: Path) -> None:
+    made = _partitioner(tmp_path)
+    (tmp_path / "targets" / "y").rmdir()
+    made.move({f"{OWN}a": (1,)})
+    until(lambda: len(made.failures) == 1)
+    assert "tried again, in 5 minutes at the latest" in made.failures[f"{OWN}a"]
+    (tmp_path / "targets" / "y").mkdir()
+    soon_s = time.monotonic()
+    made.retry(soon_s)
+    assert made.failures
+    made.retry(soon_s + 2.0 * FIRST_RETRY_S)
+    until(lambda: not made.failures)
+    assert (tmp_path / "jobs" / "a" / "0").resolve().name == "y"
+    # It is not assigned again.
+    (tmp_path / "jobs" / "a" / "0").unlink()
+    made.retry(inf)
+    made.move({f"{OWN}b": (0,)})
+    until((tmp_path / "jobs" / "b" / "1").is_symlink)
+    assert not (tmp_path / "jobs" / "a" / "0").exists()
+    made.close()
+
+
+def test_attempts_become_rarer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = Served(tmp_path, monkeypatch)
+    served.fails = True
+    served.partitioner.move({"8:a": (0,)})
+    pauses_s = []
+    for number in range(1, 10):
+        until(lambda: len(served.batches) == number)  # noqa: B023
+        until(lambda: served.partitioner._retries["8:a"].due_s < inf)
+        pauses_s.append(served.partitioner._retries["8:a"].pause_s)
+        served.partitioner.retry(time.monotonic() + pauses_s[-1])
+        # One attempt at a time.
+        served.partitioner.retry(inf)
+    assert pauses_s == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 300.0, 300.0]
+    until(lambda: len(served.batches) == 10)
+    served.partitioner.close()
+
+
+def test_only_the_last_targets_of_a_job_that_is_here_are_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = Served(tmp_path, monkeypatch)
+    served.fails = True
+    served.partitioner.move({"7:a": (0,), "7:b": (0,)})
+    until(lambda: len(served.batches) == 1)
+    # Others are ordered while the first attempt goes on, and one job leaves.
+    served.partitioner.move({"7:a": (1,)})
+    served.partitioner.forget("7:b")
+    served.held.set()
+    until(lambda: len(served.batches) == 2)
+    until(lambda: "7:a" in served.partitioner._retries)
+    assert served.partitioner._retries["7:a"].numbers == (1,)
+    assert served.partitioner._retries.keys() == {"7:a"}
+    served.partitioner.forget("7:a")
+    assert served.partitioner._retries == {}
+    served.partitioner.close()

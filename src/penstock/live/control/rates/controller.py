@@ -213,6 +213,17 @@ class Controller:
         keys = (*self._keys, *missing)
         self._keys = (*keys[:number], job_key, *keys[number + 1 :])
 
+    def set_past(self, job_key: str, history: JobHistory) -> None:
+        """Take what earlier runs teach of a job, unless it has done something itself.
+
+        Its age and its lost time stay as they are.
+        """
+        job = self.job(job_key)
+        if not (job.is_active or job.iterations):
+            self._columns.set_iterations(
+                job.number, history.iterations, history.iteration_time_s
+            )
+
     def take_over(self, job_key: str, origin: Controller, now: float) -> None:
         """Register a job of another controller, with its operation, past and limits.
 

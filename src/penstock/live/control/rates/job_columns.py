@@ -120,6 +120,10 @@ class JobColumns:
         for name in ("operations", "work_done", "transferred"):
             getattr(self.state, name)[i] = getattr(origin.state, name)[number]
 
+    def set_iterations(self, i: int, number: int, time_s: float) -> None:
+        """Set how many iterations a job has completed, and their total time."""
+        self.state.iterations[i], self.state.iteration_time[i] = number, time_s
+
     def remove_job(self, i: int) -> None:
         """Remove a job, which must not have an operation; its number is free."""
         heappush(self._free, i)
