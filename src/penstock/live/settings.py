@@ -23,7 +23,6 @@ from typing import Any, Final
 from penstock.errors import InputError, UnknownNameError
 from penstock.live.setting_values import (
     SCHEMAS,
-    UNIX,
     choice,
     class_pairs,
     duration,
@@ -46,16 +45,12 @@ __all__ = [
     "MEASURE",
     "MODES",
     "Settings",
-    "check_together",
     "load_settings",
     "misspelt_variables",
     "settings_schema",
     "settings_table",
 ]
 
-#: Strategies that only divide the storage targets, and all that divide them.
-_PARTITIONS: Final = ("3a", "3b")
-_DIVIDING: Final = (*_PARTITIONS, "combined", "auto")
 MODES: Final = ("control", "dry-run", "off")
 _LOG_FORMATS: Final = ("text", "json")
 _LOG_LEVELS: Final = ("debug", "info", "warning", "error")
@@ -525,74 +520,3 @@ def _from_file(path: str | None) -> dict[str, Any]:
         raise InputError(
             f"is not TOML: {error}", where=path, remedy="correct the syntax of the file"
         ) from None
-
-
-def check_together(settings: Settings) -> None:
-    """Raise `InputError` if one setting of a daemon makes another one useless."""
-    if settings.join and settings.listen:
-        raise InputError(
-            "does not go with `join`",
-            where="listen",
-            remedy="agents must join the controller itself: remove one of the two",
-        )
-    if settings.web and settings.join:
-        raise InputError(
-            "does not go with `join`",
-            where="web",
-            remedy="show the page where the controller runs",
-        )
-    if settings.web and not (settings.web_token or _is_local(settings.web)):
-        raise InputError(
-            f"{settings.web!r} can be reached from other machines",
-            where="web",
-            remedy="give a web_token file, or an address such as 127.0.0.1:9480",
-        )
-    if settings.web_proxy and settings.web_token:
-        raise InputError(
-            "does not go with `web_token`",
-            where="web_proxy",
-            remedy="let either the web server or tokens say who reads: remove one",
-        )
-    _check_targets(settings)
-
-
-def _check_targets(settings: Settings) -> None:
-    if settings.placement and not settings.targets:
-        raise InputError(
-            "has no effect without `targets`",
-            where="placement",
-            remedy="set targets and job_folder, or remove placement",
-        )
-    strategy = settings.strategy.partition(":")[0]
-    if strategy in _PARTITIONS and not settings.targets:
-        raise InputError(
-            f"{settings.strategy} divides storage targets, and no `targets` are set",
-            where="strategy",
-            remedy="set targets and job_folder, or choose another strategy",
-        )
-    if settings.placement and strategy in _DIVIDING:
-        raise InputError(
-            f"does not go with the strategy {settings.strategy}, which divides the "
-            "targets as well",
-            where="placement",
-            remedy="remove placement, or choose another strategy",
-        )
-    if settings.job_folder and not settings.targets:
-        raise InputError(
-            "has no effect without `targets`",
-            where="job_folder",
-            remedy="set targets, or remove job_folder",
-        )
-
-
-def _is_local(address: str) -> bool:
-    """Return True if only this machine can reach an address; no HOST: it can."""
-    host = address.rpartition(":")[0].strip("[]")
-    if address.startswith(UNIX) or host in ("", "localhost"):
-        return True
-    import ipaddress  # noqa: PLC0415 - rarely used
-
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

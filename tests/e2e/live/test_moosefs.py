@@ -46,16 +46,19 @@ def written(folder, count):
     return "".join(sorted(found))
 
 job = root / "job"
-job.mkdir()
+(job / "sub" / "deep").mkdir(parents=True)
 driver.assign(job, ["A"])
 print("first", written(job, 4))
 print("targets", targets_of(job))
-old = sorted(job.iterdir())[0]
+old = sorted(job.glob("f*"))[0]
+print("sub-first", written(job / "sub", 2), written(job / "sub" / "deep", 2))
 driver.assign(job, ["B", "C"])
 driver.assign(job, ["C", "B"])
 print("then", written(job, 12))
 print("more", targets_of(job))
 print("old", "".join(labels(old)))
+(job / "sub" / "new").mkdir()
+print("sub-then", *(written(job / "sub" / name, 12) for name in ("", "deep", "new")))
 try:
     driver.assign(root / "nowhere", ["A"])
 except InputError as error:
@@ -110,6 +113,7 @@ def test_new_files_follow_the_partition() -> None:
     output = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
     assert output["first"] == "A"
     assert output["then"] == "BC"
+    assert (output["sub-first"], output["sub-then"]) == ("A A", "BC BC BC")
     assert output["old"] == "A"
     assert (output["targets"], output["more"]) == ("1", "3")
     assert "mfssetsclass" in output["error"]

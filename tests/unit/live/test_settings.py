@@ -15,7 +15,6 @@ from penstock.live import settings as settings_module
 from penstock.live.settings import (
     LEARN,
     Settings,
-    check_together,
     load_settings,
     misspelt_variables,
     settings_table,
@@ -158,35 +157,6 @@ def test_bandwidths_of_targets_are_rates(tmp_path: Path) -> None:
     assert settings.target_bandwidths == (1e9, 1.5e9)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (Settings(placement="static+random"), "without `targets`"),
-        (
-            Settings(placement="static+random", targets="x", strategy="3b:by=nodes"),
-            "does not go with the strategy 3b",
-        ),
-    ],
-)
-def test_a_placement_needs_targets_that_no_strategy_divides(
-    settings: Settings, message: str
-) -> None:
-    with pytest.raises(InputError, match=message):
-        check_together(settings)
-
-
-@pytest.mark.parametrize("strategy", ["3a", "3b:by=nodes"])
-def test_a_strategy_that_only_divides_targets_needs_them(strategy: str) -> None:
-    with pytest.raises(InputError, match=f"^strategy: {strategy} divides .* targets"):
-        check_together(Settings(strategy=strategy))
-    check_together(Settings(strategy=strategy, targets="x", job_folder="/x/{job}"))
-
-
-@pytest.mark.parametrize("strategy", ["none", "1a", "combined", "auto"])
-def test_a_strategy_that_can_stage_needs_no_targets(strategy: str) -> None:
-    check_together(Settings(strategy=strategy))
-
-
 def test_priorities_are_pairs(tmp_path: Path) -> None:
     path = settings_file(tmp_path, 'priorities = "urgent=10, very low = -0.5"')
     settings = load_settings({}, {"PENSTOCK_SETTINGS": path})
@@ -245,28 +215,3 @@ def test_every_variable_that_penstock_reads_is_known() -> None:
     known = {f"PENSTOCK_{name.upper()}" for name, *_ in settings_table()}
     others = {f"PENSTOCK_{name}" for name in settings_module._OTHER_VARIABLES}
     assert names <= known | others
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["127.0.0.1:9480", "localhost:9480", "[::1]:9480", ":9480", "unix:/run/x"],
-)
-def test_a_page_for_this_machine_needs_no_tokens(address: str) -> None:
-    check_together(Settings(web=address))
-
-
-@pytest.mark.parametrize("address", ["0.0.0.0:9480", "[::]:9480", "site.example:9480"])
-def test_a_page_for_other_machines_needs_tokens(address: str) -> None:
-    with pytest.raises(InputError, match=r"web: .* can be reached from other machines"):
-        check_together(Settings(web=address))
-    check_together(Settings(web=address, web_token="tokens"))  # noqa: S106 - a file
-
-
-def test_either_a_proxy_or_tokens_say_who_reads() -> None:
-    with pytest.raises(InputError, match="web_proxy: does not go with `web_token`"):
-        check_together(Settings(web=":1", web_token="x", web_proxy="y"))  # noqa: S106
-
-
-def test_an_agent_has_no_page() -> None:
-    with pytest.raises(InputError, match="web: does not go with `join`"):
-        check_together(Settings(web="127.0.0.1:9480", join="tcp://here:1"))

@@ -55,7 +55,7 @@ _MOST_MADE: Final = 10_000
 #: Pause after a process of a user, relative to the time that it took, and at most (s).
 _PAUSE, _LONGEST_PAUSE_S = 3.0, 1.0
 
-#: Time between a failure and the next attempt: after the first failure, and at most (s).
+#: Time between a failure and the next attempt: at first, and at most (s).
 FIRST_RETRY_S: Final = 5.0
 _LONGEST_RETRY_S: Final = 300.0
 _AGAIN: Final = f"; tried again, in {_LONGEST_RETRY_S / 60.0:.0f} minutes at the latest"

@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
     import asyncio
 
     from penstock.cli.live.daemons.web_process import web_process
-    from penstock.live.settings import check_together
+    from penstock.live.setting_checks import check_together
     from penstock.live.wire.folder import locked_folder
 
     settings = live_settings(arguments)

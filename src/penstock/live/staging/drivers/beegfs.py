@@ -42,7 +42,7 @@ class BeeGfs(PlacedInFolder):
                 )
 
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
-        """Let new files in `directory` go to one storage pool."""
+        """Let new files in `directory` and below it go to one storage pool."""
         chosen = distinct(targets, where=str(directory))
         if len(chosen) > 1:
             raise InputError(
@@ -51,14 +51,18 @@ class BeeGfs(PlacedInFolder):
                 remedy="a BeeGFS directory uses one pool: make a pool for each part",
             )
         self.check(chosen)
-        call(
-            [
-                "beegfs-ctl",
-                "--setpattern",
-                f"--mount={self._root}",
-                f"--storagepoolid={chosen[0]}",
+        command = [
+            "beegfs-ctl",
+            "--setpattern",
+            f"--mount={self._root}",
+            f"--storagepoolid={chosen[0]}",
+        ]
+
+        def assign(folders: Sequence[str]) -> None:
+            # The tool takes one folder.
+            for folder in folders:
                 # The name of a job may begin with "-", and must not be an option.
-                f"./{directory.relative_to(self._root)}",
-            ],
-            where=str(directory),
-        )
+                path = f"./{Path(folder).relative_to(self._root)}"
+                call([*command, path], where=str(directory))
+
+        self.assign_all(directory, assign)

@@ -3,18 +3,34 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol, Self
 
 from penstock.errors import InputError, UnavailableError
 from penstock.live.ending import end_process
 
-__all__ = ["TOOL_TIMEOUT_S", "Driver", "PlacedInFolder", "call", "distinct"]
+__all__ = [
+    "TOOL_TIMEOUT_S",
+    "Driver",
+    "PlacedInFolder",
+    "call",
+    "distinct",
+    "folders_below",
+]
 
 #: A tool that takes longer is given up: its servers do not answer (s).
 TOOL_TIMEOUT_S: Final = 30.0
+#: Most sub-folders of a directory that are assigned with it: others keep their targets.
+_MOST_SUB_FOLDERS: Final = 10_000
+#: Number of folders that are given to a tool at once.
+_AT_ONCE: Final = 200
+_OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
 
 
 class Driver(Protocol):
@@ -35,9 +51,9 @@ class Driver(Protocol):
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
         """Let files that are created in `directory` from now on go to `targets`.
 
-        A process of the user who owns `directory` calls it. The same call twice changes
-        nothing. If it raises `InputError` or `UnavailableError` the directory is
-        unchanged.
+        Those in its sub-folders do so, too. A process of the user who owns `directory`
+        calls it. The same call twice changes nothing. If it raises `InputError` or
+        `UnavailableError`, some of the folders may have their targets already.
         """
 
     @property
@@ -66,6 +82,63 @@ class PlacedInFolder:
     def roots(self, directory: Path) -> tuple[Path, ...]:
         """Return the folders, without links, that hold the files of `directory`."""
         return (directory.resolve(),)
+
+    def assign_all(
+        self, directory: Path, assign: Callable[[Sequence[str]], object]
+    ) -> None:
+        """Assign a directory and the sub-folders that it has already.
+
+        New sub-folders inherit the targets from the folder in which they are made.
+
+        Parameters
+        ----------
+        assign
+            Assigns these folders, or raises `InputError`.
+        """
+        assign([str(directory)])
+        below = islice(folders_below(directory), _MOST_SUB_FOLDERS)
+        while batch := list(islice(below, _AT_ONCE)):
+            try:
+                assign(batch)
+            except InputError:
+                _assign_each(batch, assign)
+
+
+def _assign_each(
+    folders: Sequence[str], assign: Callable[[Sequence[str]], object]
+) -> None:
+    """Assign folders one by one; those that were removed meanwhile are left out."""
+    for folder in folders:
+        try:
+            assign([folder])
+        except InputError:
+            if os.path.lexists(folder):
+                raise
+
+
+def folders_below(directory: Path) -> Iterator[str]:
+    """Return the sub-folders of a directory that belong to its owner, at any depth.
+
+    Links are not followed, nor other file systems entered. What is in a folder in which
+    other users can replace folders is left out.
+    """
+    try:
+        top = directory.lstat()
+    except OSError:
+        return
+    waiting = [str(directory)]
+    while waiting:
+        # What cannot be read, or was removed meanwhile, is left out.
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if not entry.is_dir(follow_symlinks=False):
+                    continue
+                state = entry.stat(follow_symlinks=False)
+                if (state.st_uid, state.st_dev) != (top.st_uid, top.st_dev):
+                    continue
+                yield entry.path
+                if not state.st_mode & _OTHERS_WRITE or state.st_mode & stat.S_ISVTX:
+                    waiting.append(entry.path)
 
 
 def call(arguments: Sequence[str], *, where: str) -> str:

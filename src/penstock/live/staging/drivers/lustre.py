@@ -40,8 +40,11 @@ class Lustre(PlacedInFolder):
                 )
 
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
-        """Stripe new files in `directory` over exactly these OSTs."""
+        """Stripe new files in `directory` and below it over exactly these OSTs."""
         chosen = distinct(targets, where=str(directory))
         self.check(chosen)
         layout = ["--stripe-count", str(len(chosen)), "--ost", ",".join(chosen)]
-        call(["lfs", "setstripe", *layout, str(directory)], where=str(directory))
+        command = ["lfs", "setstripe", *layout]
+        self.assign_all(
+            directory, lambda folders: call([*command, *folders], where=str(directory))
+        )

@@ -51,10 +51,13 @@ class MooseFs(PlacedInFolder):
             call(["mfsscadmin", self._root, *made], where=self._root)
 
     def assign(self, directory: Path, targets: Sequence[str]) -> None:
-        """Let new files in `directory` go to servers with one of these labels."""
+        """Let new files in `directory` and below it go to servers with these labels."""
         labels = sorted(distinct(targets, where=str(directory)))
         self.prepare(labels)
-        call(["mfssetsclass", _class_of(labels), str(directory)], where=str(directory))
+        command = ["mfssetsclass", _class_of(labels)]
+        self.assign_all(
+            directory, lambda folders: call([*command, *folders], where=str(directory))
+        )
 
 
 def _class_of(labels: Sequence[str]) -> str:

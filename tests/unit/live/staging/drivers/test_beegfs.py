@@ -49,3 +49,12 @@ def test_the_message_of_the_tool_is_quoted(tools: RecordedTools) -> None:
     tools.fail("Unknown storage pool")
     with pytest.raises(InputError, match=r"/fs/job: beegfs-ctl .*: Unknown storage po"):
         BeeGfs(ROOT).assign(ROOT / "job", ["9"])
+
+
+def test_sub_folders_go_to_the_targets_as_well(
+    tools: RecordedTools, tmp_path: Path
+) -> None:
+    (tmp_path / "job" / "a").mkdir(parents=True)
+    BeeGfs(tmp_path).assign(tmp_path / "job", ["3"])
+    paths = [call.rpartition(" ")[2] for call in tools.calls]
+    assert paths == ["./job", "./job/a"]

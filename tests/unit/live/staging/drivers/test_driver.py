@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,13 @@ import pytest
 from penstock.errors import InputError, UnavailableError, UnknownNameError
 from penstock.live import ending
 from penstock.live.staging.drivers import DRIVERS, driver, get_driver
-from penstock.live.staging.drivers.driver import call, distinct
+from penstock.live.staging.drivers.driver import (
+    PlacedInFolder,
+    call,
+    distinct,
+    folders_below,
+)
+from support.users import NEEDS_ROOT, NOBODY
 from support.waiting import until
 
 
@@ -106,3 +114,49 @@ def test_every_driver_of_a_file_system_needs_a_target(name: str) -> None:
 def test_an_unknown_driver_is_refused_with_the_names(tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=", ".join(sorted(DRIVERS))):
         get_driver("lustres", tmp_path)
+
+
+# --- Sub-folders ----------------------------------------------------------------------
+
+
+def test_links_and_folders_that_others_can_replace_are_not_entered(
+    tmp_path: Path,
+) -> None:
+    for name in ("own/in", "open/in", "sticky/in"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "sticky").chmod(0o1777)
+    (tmp_path / "own" / "link").symlink_to(tmp_path / "sticky")
+    found = {os.path.relpath(path, tmp_path) for path in folders_below(tmp_path)}
+    assert found == {"own", "own/in", "open", "sticky", "sticky/in"}
+    assert list(folders_below(tmp_path / "gone")) == []
+
+
+@NEEDS_ROOT
+def test_folders_of_other_users_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "theirs" / "in").mkdir(parents=True)
+    os.chown(tmp_path / "theirs", NOBODY, NOBODY)
+    assert list(folders_below(tmp_path)) == []
+
+
+def test_a_folder_that_vanishes_costs_no_other_its_targets(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    assigned = []
+
+    def assign(folders: Sequence[str]) -> None:
+        if len(folders) > 1:
+            (tmp_path / "b").rmdir()
+        if not all(Path(folder).exists() for folder in folders):
+            raise InputError("no such folder")
+        assigned.extend(folders)
+
+    def refuse(folders: Sequence[str]) -> None:
+        if folders != [str(tmp_path)]:
+            raise InputError("not permitted")
+
+    PlacedInFolder().assign_all(tmp_path, assign)
+    names = {os.path.relpath(folder, tmp_path) for folder in assigned}
+    assert names == {".", "a", "c"}
+    with pytest.raises(InputError, match="not permitted"):
+        PlacedInFolder().assign_all(tmp_path, refuse)

@@ -45,3 +45,13 @@ def test_the_message_of_the_tool_is_quoted(tools: RecordedTools) -> None:
     tools.fail("no such OST")
     with pytest.raises(InputError, match=r"/fs/job: lfs setstripe .*: no such OST"):
         Lustre(Path("/fs")).assign(JOB, ["99"])
+
+
+def test_sub_folders_go_to_the_targets_as_well(
+    tools: RecordedTools, tmp_path: Path
+) -> None:
+    job = tmp_path / "job"
+    (job / "a").mkdir(parents=True)
+    Lustre(tmp_path).assign(job, ["3"])
+    command = "lfs setstripe --stripe-count 1 --ost 3"
+    assert tools.calls == [f"{command} {job}", f"{command} {job}/a"]

@@ -59,3 +59,19 @@ def test_a_class_can_be_made_before_a_folder_gets_it(tools: RecordedTools) -> No
         "mfsscadmin /fs create -m s A+B penstock_AB",
     ]
     assert driver.for_user("ann") is driver
+
+
+def test_sub_folders_go_to_the_targets_as_well(
+    tools: RecordedTools, tmp_path: Path
+) -> None:
+    """New ones inherit them; those that are there already are assigned."""
+    job = tmp_path / "job"
+    (job / "a" / "b").mkdir(parents=True)
+    (job / "file").touch()
+    (job / "link").symlink_to(tmp_path)
+    tools.answer("penstock_A\n")
+    MooseFs(tmp_path).assign(job, ["A"])
+    assert tools.calls[1:] == [
+        f"mfssetsclass penstock_A {job}",
+        f"mfssetsclass penstock_A {job}/a {job}/a/b",
+    ]
