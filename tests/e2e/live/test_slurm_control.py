@@ -61,3 +61,25 @@ def test_a_job_that_ended_has_its_io_in_the_admin_comment(tmp_path: Path) -> Non
     )
     assert "admincomment=I/O: moved 4 MiB in " in output
     assert "policy fair-share" in output
+
+
+def test_jobs_of_two_nodes_are_placed_by_their_names_and_their_past(
+    tmp_path: Path,
+) -> None:
+    open_for_all(tmp_path)
+    scripts = tmp_path / "slurm-scripts"
+    assert make(scripts, str(tmp_path / "%n" / "run")).returncode == 0
+    slow = tmp_path / "slow-prolog"
+    slow.write_text(
+        f'#!/bin/sh\n[ "$SLURMD_NODENAME" = n2 ] || sleep 2\nexec {scripts}/prolog\n'
+    )
+    slow.chmod(0o755)
+    lines = _LINES.format(scripts=scripts)
+    output = on_slurm(
+        tmp_path / "slurm",
+        [sys.executable, "-m", "support.slurm_placement", str(tmp_path)],
+        nodes=2,
+        settings=lines.replace(f"Prolog={scripts}/prolog", f"Prolog={slow}"),
+        environment={"PYTHONPATH": str(_TESTS)},
+    )
+    assert "all jobs placed" in output

@@ -200,8 +200,24 @@ def _followed(situation: Situation, memory: AutoMemory, wake_s: float) -> Stagin
         plan,
         wake_s=min(plan.wake_s, wake_s),
         memory=memory,
-        reason=f"auto follows {memory.choice}: {memory.reason}",
+        reason=f"auto follows {memory.choice}{_division(shown, plan, memory)}: "
+        f"{memory.reason}",
     )
+
+
+def _division(situation: Situation, plan: StagingPlan, memory: AutoMemory) -> str:
+    """Return how the strategy has divided the storage targets; "": it has not.
+
+    3a divides them among all applications, 3b among those that write, in the order in
+    which they have arrived.
+    """
+    sharers: Sequence[int] = situation.arrivals()
+    if memory.choice == "3a":
+        sharers = range(len(situation.applications))
+    if memory.choice not in _PARTITION or not sharers:
+        return ""
+    counts = " + ".join(str(len(plan.orders[i].targets)) for i in sharers)
+    return f" ({counts} of {situation.target_count} storage targets, by their data)"
 
 
 @cache

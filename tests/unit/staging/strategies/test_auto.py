@@ -73,9 +73,23 @@ def test_the_plan_is_that_of_the_best_strategy(
 def test_the_reason_names_all_slowdowns_the_choice_first() -> None:
     plan = _decide(_both({"none": 2.0, "1a": 1.5, "3b": 1.25}))
     assert plan.reason == (
-        "auto follows 3b: simulated for the 2 applications that write now or within "
-        "60 s, their mean slowdown is 1.25 with 3b, 1.50 with 1a, 2.00 with none"
+        "auto follows 3b (6 + 2 of 8 storage targets, by their data): simulated for "
+        "the 2 applications that write now or within 60 s, their mean slowdown is 1.25 "
+        "with 3b, 1.50 with 1a, 2.00 with none"
     )
+
+
+@pytest.mark.parametrize(("best", "sharers"), [("3a", 3), ("3b", 2)])
+def test_the_reason_says_how_the_targets_are_divided_now(
+    best: str, sharers: int
+) -> None:
+    situation = replace(_both({"none": 2.0, best: 1.5}), applications=(A, B, IDLE))
+    plan = _decide(situation)
+    counts = " + ".join(map(str, widths(plan)[:sharers]))
+    assert f"{best} ({counts} of 8 storage targets, by their data):" in plan.reason
+    left = _decide(replace(situation, now_s=10.1, applications=(A, IDLE)), plan)
+    assert _choice(left) == "none"
+    assert "of 8 storage targets" not in left.reason
 
 
 def test_equal_slowdowns_leave_all_writing_through() -> None:
