@@ -31,7 +31,7 @@ _SIMULATION = {*_BASE, *_DECISIONS, "model", "workloads", "sim", "analysis"}
 _LIVE = {
     *("native", "live.settings", "live.control", "live.wire", "live.staging"),
     *("live.node", "live.archive", "live.setting_values", "live.worker"),
-    "live.ending",
+    *("live.ending", "live.setting_checks"),
 }
 ALLOWED: dict[str, set[str]] = {
     TOP: {"errors"},
@@ -57,6 +57,9 @@ ALLOWED: dict[str, set[str]] = {
     "live.worker": set(),
     "live.ending": set(),
     "live.settings": {"errors", "live.setting_values"},
+    "live.setting_checks": {
+        *("errors", "staging", "live.settings", "live.setting_values"),
+    },
     "live.control": {*_SIMULATION, "live.wire.messages"},
     "live.wire.messages": {"errors"},
     "live.wire": {

@@ -142,7 +142,7 @@ def test_folders_of_other_users_are_left_out(tmp_path: Path) -> None:
 def test_a_folder_that_vanishes_costs_no_other_its_targets(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
-    assigned = []
+    assigned: list[str] = []
 
     def assign(folders: Sequence[str]) -> None:
         if len(folders) > 1:
