@@ -329,7 +329,7 @@ class Settings:
         "1 GB",
         volume,
         "largest size of the archive's database, and again of its Parquet files (so "
-        "twice this in all); the oldest operations are deleted first",
+        "twice this in all); users with most records lose their oldest",
         "VOLUME",
     )
     log_format: str = _setting(
