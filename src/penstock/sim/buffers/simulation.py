@@ -20,7 +20,7 @@ the engine, times that differ by rounding errors only are one instant
    storage in the order in which they were written. A writer that does not redirect
    keeps the targets that it had when it opened its files; one that merges drains to
    them, keeps them while the files are young (`penstock.staging.redirection`), and
-   writes to them what it has redirected, before others are used or it closes;
+   writes to them what it has redirected, before it uses others, stages or closes;
 4. a drain begins for every group whose application has its turn: all that it has staged
    now, as one operation. Drains of applications whose turn is over stop where they are;
 5. every target on which a request began, ended, stopped or went on is shared again
@@ -448,7 +448,8 @@ class _Simulation:
         order = self._orders[group.application.number]
         if group.is_merging or self._must_flush(group, order):
             return False
-        if group.apart_bytes > 0 and group.apart_targets != order.targets:
+        is_elsewhere = order.stage or group.apart_targets != order.targets
+        if group.apart_bytes > 0 and is_elsewhere:
             self._begin_merge(group)
             return False
         if order.stage and self._buffer is None and not group.is_committed:

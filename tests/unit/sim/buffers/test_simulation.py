@@ -450,6 +450,26 @@ def test_a_writer_that_reopens_its_files_merges_first_and_then_uses_new_targets(
     assert run.carried == pytest.approx((8.0 + 4.0, 4.0 + 4.0))
 
 
+def test_what_was_redirected_is_merged_before_data_is_staged() -> None:
+    """2 s on target 0, 1 s apart on 1, 1 s of merging; then a drain of 1 s."""
+
+    def move_and_stage(s: Situation) -> StagingPlan:
+        order = StagingOrder((int(s.now_s >= 2.0),), stage=s.now_s >= 3.0, drain=True)
+        wakes = [at_s for at_s in (2.0, 3.0, inf) if at_s > s.now_s]
+        return StagingPlan([order], wakes[0])
+
+    acts = (Act.WRITE, 8.0), (Act.WRITE, 4.0), (Act.WRITE, 4.0), (Act.CLOSE, 0.0)
+    steps = tuple(Step(*each) for each in acts)
+    run = simulate_buffers(
+        Storage(8.0, 2),
+        [Writer("A", steps, merges=True)],
+        strategy(move_and_stage),
+        FAST,
+    )
+    assert ends(run) == pytest.approx([5.0])
+    assert run.carried == pytest.approx((8.0 + 4.0 + 4.0, 4.0))
+
+
 def test_a_writer_that_reopens_its_files_waits_until_its_data_are_drained() -> None:
     steps = tuple(
         Step(*each) for each in ((Act.WRITE, 10.0), (Act.REOPEN, 0.0), (Act.CLOSE, 0.0))
