@@ -367,7 +367,8 @@ def sanitized(tmp_path: Path) -> Iterator[CheckedMount]:
     file = tmp_path / "all-parts.toml"
     file.write_text(ALL_PARTS)
     try:
-        yield mounted.start("--slo", str(file), "--limit", "50 MB/s")
+        mounted.start("--slo", str(file), "--limit", "50 MB/s")
+        yield mounted
     finally:
         # Shown if the test fails.
         print(mounted.reports())

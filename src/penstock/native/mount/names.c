@@ -41,8 +41,8 @@ static void reply_name(fuse_req_t req, struct inode *parent, int parent_fd,
 }
 
 /* Begin a request about a name, and return the descriptor of the folder. If this is
- * negative, the handler must return at once. `second`: another inode that the kernel has
- * locked, or NULL. */
+ * negative, the handler must return at once. `second`: another inode that the kernel
+ * has locked, or NULL. */
 static int begin_in_two(fuse_req_t req, enum operation operation, struct inode *parent,
                         const char *name, struct inode *second)
 {
