@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Looks up a name again and again, and writes a byte after each time. It touches nothing
- * else, so that it runs while the file system of the program itself hangs.
+ * Looks up a name again and again, and writes a byte after each time. It touches
+ * nothing else, so that it runs while the file system of the program itself hangs.
  */
 #include <unistd.h>
 

@@ -113,8 +113,8 @@ void inodes_renamed(struct inodes *table, struct inode *parent, int parent_fd,
                     const char *name);
 
 /* Write the path of an inode, or of a name in it if `name` is not NULL, relative to the
- * mounted folder and with a leading "/". If the buffer is too small, names at the end are
- * left out: a path never begins in the middle. */
+ * mounted folder and with a leading "/". If the buffer is too small, names at the end
+ * are left out: a path never begins in the middle. */
 void inodes_path(struct inodes *table, struct inode *inode, const char *name,
                  char *path, size_t size);
 
