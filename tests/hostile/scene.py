@@ -24,6 +24,7 @@ from penstock.live.wire.frames import Client
 from penstock.live.wire.messages import GetStatus, StatusDocument
 from penstock.native.files import shim_path
 from support.daemons import Daemon
+from support.waiting import LIMIT_S
 
 __all__ = [
     "BANDWIDTH",
@@ -163,7 +164,7 @@ def status(daemon: Daemon) -> StatusDocument:
 
     To explain 200 jobs ten times a second would cost more than most attacks.
     """
-    with Client(socket_of(daemon)) as client:
+    with Client(socket_of(daemon), limit_s=LIMIT_S) as client:
         reply = client.ask(GetStatus(explains=False))
     assert isinstance(reply, StatusDocument)
     return reply

@@ -79,9 +79,13 @@ def test_killed_and_restarted_again_and_again_under_load(tmp_path: Path) -> None
             daemon.kill()
             daemon.start()
         until(lambda: [j.active for j in jobs(daemon).values()] == [True] * 3)
-        assert sum(
-            line.grant or 0.0 for line in jobs(daemon).values()
-        ) == pytest.approx(20_000)
+        # Jobs that a busy machine does not run draw nothing, and have less for a while.
+        until(
+            lambda: (
+                sum(line.grant or 0.0 for line in jobs(daemon).values())
+                == pytest.approx(20_000)
+            )
+        )
         daemon.ctl("off")
         for process in programs:
             assert process.communicate(timeout=100) == ("", "")
