@@ -89,6 +89,12 @@ done = subprocess.run(
 print("tool", done.returncode, " ".join((done.stdout + done.stderr).split()))
 print("of-first", written(first / "sim", 8))
 print("of-second", written(second / "sim", 4))
+# Sub-folders that belong to the user are assigned, those of the other are not.
+for user, name in zip(users, ("own", "theirs")):
+    (first / "sim" / name).mkdir()
+    os.chown(first / "sim" / name, user.pw_uid, user.pw_gid)
+print("again", assign(users[0], FolderOrder("sim", ["C"])))
+print("subs", *(written(first / "sim" / name, 8) for name in ("own", "theirs")))
 owners = {path.owner() for path in (first / "sim", second / "sim")}
 print("owners", owners == {user.pw_name for user in users})
 """
@@ -123,4 +129,5 @@ def test_new_files_follow_the_partition() -> None:
     assert output["tool"].startswith("1 ")
     assert "not permitted" in output["tool"]
     assert (output["of-first"], output["of-second"]) == ("AB", "C")
+    assert (output["again"], output["subs"]) == ("['']", "C AB")
     assert output["owners"] == "True"

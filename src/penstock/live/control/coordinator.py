@@ -184,9 +184,8 @@ class Coordinator:
         self._stale.add(job.key)
 
     def _update_facts(self, job: JobRecord, message: JobJoined, now: float) -> None:
-        """Take what another node knows of a job."""
-        if message.volume_bytes:
-            job.predictor.hint_bytes = message.volume_bytes
+        """Take what another node knows of a job, or this node now."""
+        job.take_hints(message)
         if message.history_name and not job.history_name:
             # The batch system tells the name on one node, which may be the last.
             job.history_name = message.history_name

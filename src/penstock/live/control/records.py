@@ -183,6 +183,13 @@ class JobRecord:
             else RequestMeter(),
         )
 
+    def take_hints(self, message: JobJoined) -> None:
+        """Take what its user has announced after it has joined."""
+        self.predictor.hint_bytes = message.volume_bytes or self.predictor.hint_bytes
+        self.hint_work_s = message.work_s or self.hint_work_s
+        # It may be that of its QOS, which its user cannot raise.
+        self.priority = min(message.priority or self.priority, self.priority)
+
     def set_past(self, history: JobHistory) -> None:
         """Take what earlier runs teach, if that becomes known after it has joined."""
         if not self.has_operated:

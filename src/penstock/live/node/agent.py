@@ -475,18 +475,19 @@ class Agent:
         nodes = message.nodes if peer.is_trusted else 0
         # As with nice(1), users may only lower the priority of their jobs.
         highest = inf if peer.is_trusted else 0.0
-        job = self._find_or_create(
-            JobNote(
-                job_key,
-                peer.user,
-                peer.group,
-                nodes,
-                message.volume_bytes,
-                storage=storage_name(message.folder),
-                priority=min(message.priority, highest),
-                work_s=message.work_s,
-            )
+        note = JobNote(
+            job_key,
+            peer.user,
+            peer.group,
+            nodes,
+            message.volume_bytes,
+            storage=storage_name(message.folder),
+            priority=min(message.priority, highest),
+            work_s=message.work_s,
         )
+        job = self._find_or_create(note)
+        if job.announce(note):
+            self._send(job.joined_message())
         job.add(peer.pid, start)
         self._processes.add(job.key, peer.user, peer.pid, start)
         return job

@@ -242,6 +242,15 @@ class LocalJob:
         self.note.registered = True
         self._save()
 
+    def announce(self, hints: JobNote) -> bool:
+        """Take what a program of the job announces; return True if that is new."""
+        note = self.note
+        before = (note.volume_bytes, note.work_s, note.priority)
+        note.volume_bytes = hints.volume_bytes or note.volume_bytes
+        note.work_s = hints.work_s or note.work_s
+        note.priority = hints.priority or note.priority
+        return before != (note.volume_bytes, note.work_s, note.priority)
+
     def remove(self, pid: int, start: int) -> None:
         """Remove a process that has ended, unless another one has its number now.
 

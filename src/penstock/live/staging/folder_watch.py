@@ -17,17 +17,20 @@ import os
 import re
 import stat
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from penstock.live.staging.drivers.driver import folders_below
 from penstock.live.staging.job_folder import JobFolder
 from penstock.live.staging.own_folder import open_below
 
 __all__ = ["IDLE_S", "FolderChanges", "FolderWatch", "UserFolderWatch"]
 
-#: A folder in which no file was made or removed for this long is not in use (s).
+#: A folder is not in use if no file was made or removed in it and its sub-folders for
+#: this long (s).
 IDLE_S: Final = 3600.0
 
 #: Times of modification may be this coarse, with a margin (s).
@@ -39,6 +42,9 @@ _MOST_NEW: Final = 20
 #: Of one user among many: most folders that one look returns, that are in use, and that
 #: are listed.
 _MOST_NEW_OF_USER, _MOST_IN_USE, _MOST_LISTED = 5, 100, 2000
+
+#: Most sub-folders of one folder that are looked at when it seems to be idle.
+_MOST_BELOW: Final = 1000
 
 #: How a folder is opened to list what is in it.
 _READ: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -65,6 +71,9 @@ class _Use:
     """Time of modification of the folder, as its file system says."""
     seen_s: float
     """When this time was seen first."""
+    below_ns: int = 0
+    """Latest time of modification of its sub-folders, when it seemed to be idle; 0: it
+    had none, or never seemed so."""
 
 
 #: A folder that was never listed, and one that was listed and had nothing in it.
@@ -193,9 +202,14 @@ class FolderWatch:
         if changed_ns is None:
             return False
         if changed_ns != use.changed_ns:
-            self._in_use[name] = _Use(changed_ns, now_s)
+            self._in_use[name] = _Use(changed_ns, now_s, use.below_ns)
             return True
-        return now_s - use.seen_s < IDLE_S
+        if now_s - use.seen_s < IDLE_S:
+            return True
+        # Files may be made in its sub-folders only.
+        below_ns = _changed_below_ns(self._chosen.joinpath(*self._below, folder))
+        self._in_use[name] = _Use(changed_ns, now_s, below_ns)
+        return below_ns != use.below_ns
 
 
 class _UserListing:
@@ -303,6 +317,15 @@ def _owner(entry: os.DirEntry[str]) -> int | None:
     except OSError:
         return None
     return status.st_uid if stat.S_ISDIR(status.st_mode) else None
+
+
+def _changed_below_ns(folder: Path) -> int:
+    """Return when files were last made or removed in sub-folders; 0: there are none."""
+    newest_ns = 0
+    for path in islice(folders_below(folder), _MOST_BELOW):
+        with suppress(OSError):
+            newest_ns = max(newest_ns, os.lstat(path).st_mtime_ns)
+    return newest_ns
 
 
 def _changed_ns(name: str, parent: int) -> int | None:

@@ -12,7 +12,7 @@ from penstock.live.control.activity.phases import PastOperation, PhaseDetector
 from penstock.live.control.activity.volumes import VolumePredictor
 from penstock.live.control.records import DRAW_S, JobRecord
 from penstock.live.control.storage.shared_storage import SharedStorage
-from penstock.live.wire.messages import JobCounters
+from penstock.live.wire.messages import JobCounters, JobJoined
 from penstock.staging import StagingOrder
 from support.controllers import controller_with
 
@@ -118,3 +118,15 @@ def test_the_draw_is_measured_over_an_interval(job: JobRecord) -> None:
     assert job.draw == 40.0 / (2.0 * DRAW_S)
     job.measure_draw(10.0 + 3.0 * DRAW_S)
     assert job.draw == 0.0
+
+
+def test_a_user_announces_more_of_a_job_that_has_joined(job: JobRecord) -> None:
+    """A priority by Slurm's QOS cannot be raised so."""
+    job.priority = -5.0
+    joined = JobJoined("7:a:b", 7, "7", 0, 50.0, priority=-1.0, work_s=3.0)
+    job.take_hints(joined)
+    assert (job.predictor.hint_bytes, job.hint_work_s) == (50.0, 3.0)
+    assert job.priority == -5.0
+    job.take_hints(JobJoined("7:a:b", 7, "7", 0, 0.0, priority=-6.0))
+    assert (job.predictor.hint_bytes, job.hint_work_s) == (50.0, 3.0)
+    assert job.priority == -6.0

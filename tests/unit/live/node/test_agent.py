@@ -581,6 +581,13 @@ def test_a_job_is_registered_until_its_page_is_removed(tmp_path: Path) -> None:
         with subprocess.Popen(["true"]) as process:
             process.wait()
         await rig.attach("17", Peer(process.pid, me, group))
+        assert rig.take(JobJoined) == []
+        # What penstock run announces inside the job is passed on, once.
+        for _ in range(2):
+            await rig.attach("17", volume_bytes=5.0, work_s=7.0, priority=-1.0)
+        (told,) = rig.take(JobJoined)
+        assert (told.volume_bytes, told.work_s, told.priority) == (5.0, 7.0, -1.0)
+        assert (told.nodes, told.group, told.history_name) == (4, "physics", "climate")
         rig.pass_time(CONFIG.lease_s / 2.0)
         assert rig.take(JobLeft) == []
         Path(reply.page).unlink()

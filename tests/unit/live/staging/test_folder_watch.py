@@ -112,6 +112,23 @@ def test_a_folder_that_is_removed_or_idle_is_no_longer_in_use(tmp_path: Path) ->
     assert watch.look(3.0 + IDLE_S) == NOTHING
 
 
+def test_a_folder_is_in_use_while_files_are_made_in_its_sub_folders(
+    tmp_path: Path,
+) -> None:
+    watch = FolderWatch(f"{tmp_path}/{{job}}")
+    watch.look(0.0)
+    deep = tmp_path / "a" / "sub" / "deep"
+    deep.mkdir(parents=True)
+    assert watch.look(0.0).appeared == _keys(["a"])
+    # It seems to be idle: from now on, its sub-folders count.
+    assert watch.look(IDLE_S) == NOTHING
+    state = (tmp_path / "a").stat()
+    os.utime(deep, ns=(1, state.st_mtime_ns + 10**12))
+    assert watch.look(2.0 * IDLE_S) == NOTHING
+    assert watch.look(2.9 * IDLE_S) == NOTHING
+    assert watch.look(3.0 * IDLE_S) == _changes([], ["a"])
+
+
 @pytest.mark.parametrize(
     ("pattern", "folder", "name"),
     [
