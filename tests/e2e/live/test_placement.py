@@ -45,3 +45,25 @@ def test_jobs_are_placed_as_they_come_and_go(tmp_path: Path) -> None:
         until(lambda: len(_targets_of(jobs / "third")) == 2)
         assert "mid" in _targets_of(jobs / "third")
         assert daemon.stop() == 0
+
+
+def test_a_folder_gets_its_targets_when_they_are_back(tmp_path: Path) -> None:
+    (tmp_path / "targets" / "left").mkdir(parents=True)
+    jobs = tmp_path / "jobs"
+    daemon = Daemon(
+        tmp_path / "daemon",
+        targets=f"directories:{tmp_path}/targets:left",
+        job_folder=f"{jobs}/{{job}}",
+        placement="static+greedy-non-clairvoyant",
+    )
+    with closing(daemon):
+        daemon.start()
+        (tmp_path / "targets" / "left").rmdir()
+        daemon.run("cat", job="first")
+        until(lambda: "tried again" in daemon.ctl("explain", "first"))
+        (fault,) = daemon.status()["faults"]
+        assert "first is not on its storage targets: " in fault
+        (tmp_path / "targets" / "left").mkdir()
+        until(lambda: _targets_of(jobs / "first") == {"left"})
+        until(lambda: not daemon.status()["faults"])
+        assert daemon.stop() == 0
