@@ -18,7 +18,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from itertools import count
@@ -27,9 +26,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from penstock.errors import InputError, PenstockError, UnavailableError
-from penstock.live.node.budgets import Budgets, Holding, Spending
+from penstock.live.node.budgets import LOOK_S, Budgets, Holding, Spending
+from penstock.live.node.bypass_meter import BypassMeter, charge
 from penstock.live.node.file_system import storage_name
-from penstock.live.node.local_job import JobNote, LocalJob, find_bypass
+from penstock.live.node.local_job import Bypass, JobNote, LocalJob
 from penstock.live.node.pages.bell import Bell
 from penstock.live.node.pages.bells import Bells
 from penstock.live.node.pages.room import PageRoom
@@ -61,7 +61,6 @@ from penstock.live.wire.messages import (
     UserReply,
     UserRequest,
 )
-from penstock.live.worker import Worker
 
 __all__ = ["Agent"]
 
@@ -73,14 +72,10 @@ _COMPILE_S: Final = 110.0
 #: How long a program that joins waits for the first grant of its job (s). If the
 #: controller is slower, the program starts without a limit.
 _FIRST_GRANT_S: Final = 1.0
-#: How long the measurement of bypassed control may delay the end (s).
-_END_S: Final = 2.0
 #: Time between two greetings until the controller answers (s).
 _HELLO_S: Final = 1.0
 #: Least time between two updates (s).
 _UPDATE_S: Final = 0.005
-#: A look at a job that takes longer than this counts for several looks (s).
-_LOOK_S: Final = 0.0001
 #: What a request costs of its user's budget for messages: a new job, and each job of
 #: the user in a status. Any other message costs 1.
 _NEW_JOB_COST: Final = 4.0
@@ -134,8 +129,6 @@ class Agent:
         self._room = PageRoom(self.budgets, spares)
         self._bells = Bells(folder, self._on_ring, room=self._room)
         self._schedule = ReportSchedule(self._jobs, self.budgets)
-        #: Jobs that were reported since the last measurement of bypassed control.
-        self._to_measure: set[str] = set()
         self._processes = WatchedProcesses(self.budgets, self._note_end)
         #: Key of a job without a grant -> set when the first one is in its page.
         self._ungranted: dict[str, asyncio.Event] = {}
@@ -151,8 +144,9 @@ class Agent:
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._complaints = WarningLog(_LOG)
-        self._bypass_thread = Worker("bypass")
-        self._bypass_measurement: Future[list[str]] | None = None
+        self._bypass = BypassMeter(
+            self._jobs, partial(self._call_in_loop, self._note_bypass)
+        )
         self._sweeper = Sweeper()
         #: Merges parts whose files another node may write: they wait for no drain.
         self._merger = Sweeper()
@@ -197,7 +191,7 @@ class Agent:
         self._processes.close()
         self._jobs.clear()
         self._room.close()
-        self._bypass_thread.end(_END_S, drops=True)
+        self._bypass.close()
         self._sweeper.close()
         self._merger.close()
 
@@ -226,8 +220,7 @@ class Agent:
         pages = [(job.note.user, job.page.file) for job in self._jobs.values()]
         self._room.cut([*pages, *self._bells.files()], now_s)
         self._renew(now_s)
-        if self._bypass_measurement is None or self._bypass_measurement.done():
-            self._measure_bypass()
+        self._bypass.measure()
 
     # --- When to report ---------------------------------------------------------------
 
@@ -277,38 +270,27 @@ class Agent:
             for job in jobs
         ]
         readable = [each for each in counters if each is not None]
-        self._to_measure.update(each.job_key for each in readable)
+        self._bypass.note_reported(each.job_key for each in readable)
         self._send(CounterReport(readable, len(self._jobs), self._throttled))
 
     def _read_counters(self, job: LocalJob, config: AgentConfig) -> JobCounters:
         """Return the counters of a job, and set when to read them next."""
         begun_s = self._clock()
         counters = job.read_counters(config.gap_s, reads=config.reads)
-        job.keep_draining()
-        self._sweeper.sweep(job.orphaned_parts(begun_s))
+        job.keep_draining(partial(self._may_drain, job, begun_s))
+        self._sweep_orphans(job, begun_s)
         if job.problem:
             self._complaints.add(job.problem, job.note.user)
-        looks = (self._clock() - begun_s) / _LOOK_S
+        looks = (self._clock() - begun_s) / LOOK_S
         if looks > 1.0:
             self.budgets.spend(job.note.user, Spending.LOOKS, begun_s, looks - 1.0)
         self._schedule.put_next(job, counters.quiet_s, config, self._clock())
         return counters
 
-    def _measure_bypass(self) -> None:
-        """Look in a thread for bytes that were not controlled, in jobs just reported.
-
-        A job of which more are found is reported again at once.
-        """
-        keys, self._to_measure = self._to_measure, set()
-        jobs = [self._jobs[key] for key in keys if key in self._jobs]
-        if jobs:
-            lists = [(job, list(job.note.processes)) for job in jobs]
-            self._bypass_measurement = self._bypass_thread.submit(find_bypass, lists)
-            self._bypass_measurement.add_done_callback(self._on_measured)
-
-    def _on_measured(self, measurement: Future[list[str]]) -> None:
-        if not measurement.cancelled() and measurement.result():
-            self._call_in_loop(self._report_again, measurement.result())
+    def _note_bypass(self, bypass: Bypass) -> None:
+        """Report jobs again of which more bytes were not controlled."""
+        charge(self.budgets, bypass, self._clock())
+        self._report_again(bypass.job_keys)
 
     def _report_again(self, job_keys: list[str]) -> None:
         """Report jobs in which something has moved, and look at them often again."""
@@ -341,9 +323,23 @@ class Agent:
             self.budgets.release(job.note.user, Holding.JOBS)
             self._processes.remove(job.key, job.note.processes)
 
+    def _may_drain(self, job: LocalJob, now_s: float) -> bool:
+        """Return True if a drain of this job is within the budget of its user."""
+        return self.budgets.take(job.note.user, Spending.DRAINS, now_s)
+
+    def _sweep_orphans(self, job: LocalJob, now_s: float) -> None:
+        parts = job.orphaned_parts(now_s)
+        if parts and self._may_drain(job, now_s):
+            self._sweeper.sweep(parts)
+
     def _release(self, job: LocalJob) -> None:
-        """Remove the page of a job, and drain the journals that the job left behind."""
-        self._sweeper.sweep(job.leftovers())
+        """Remove the page of a job, and drain the journals that the job left behind.
+
+        That is done in any case, one folder of a user after the other.
+        """
+        if leftovers := job.leftovers():
+            self._may_drain(job, self._clock())
+            self._sweeper.sweep(leftovers)
         job.close(remove=True, room=self._room)
 
     # --- Messages of the controller ---------------------------------------------------
@@ -599,7 +595,7 @@ class Agent:
         if job is None:
             return
         job.remove(pid, start)
-        self._sweeper.sweep(job.orphaned_parts(self._clock()))
+        self._sweep_orphans(job, self._clock())
         if job.is_over:
             self._report([job])
             self._remove(job)

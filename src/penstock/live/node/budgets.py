@@ -23,8 +23,10 @@ from penstock.live.wire.identity import is_operator
 from penstock.live.wire.messages import ThrottledUser
 from penstock.live.wire.subordinates import owner_of
 
-__all__ = ["Budgets", "Holding", "Spending", "TokenBucket"]
+__all__ = ["LOOK_S", "Budgets", "Holding", "Spending", "TokenBucket"]
 
+#: A look at a job that takes longer than this counts for several looks (s).
+LOOK_S: Final = 0.0001
 #: How long a user is called throttled after the last refusal or delay (s).
 _SHOWN_S: Final = 60.0
 
@@ -37,6 +39,7 @@ class Spending(StrEnum):
     LOOKS = "reports of jobs were delayed: too many jobs are active"
     POSTS = "begins of operations were noticed late: too many per second"
     REQUESTS = "requests to the controller were refused: too many per second"
+    DRAINS = "drains were started late: too many per second"
 
 
 class Holding(StrEnum):
@@ -55,6 +58,7 @@ _RATES: Final = {
     Spending.LOOKS: (1500.0, 1000.0),
     Spending.POSTS: (500.0, 500.0),
     Spending.REQUESTS: (100.0, 1000.0),
+    Spending.DRAINS: (5.0, 50.0),
 }
 _MOST: Final = {
     Holding.CONNECTIONS: 256,

@@ -47,8 +47,9 @@ from penstock.live.wire.messages import (
     JobJoined,
     Partition,
 )
+from penstock.live.wire.subordinates import owner_of
 
-__all__ = ["JobActivity", "JobNote", "LocalJob", "find_bypass"]
+__all__ = ["Bypass", "JobActivity", "JobNote", "LocalJob", "find_bypass"]
 
 _MODES: Final = {"control": Mode.CONTROL, "dry-run": Mode.DRY_RUN, "off": Mode.OFF}
 
@@ -108,6 +109,21 @@ class JobActivity(NamedTuple):
     """Time without a call (s)."""
     idle_s: float
     """The same; 0 while a phase is open or data are staged (s)."""
+
+
+class Bypass(NamedTuple):
+    """What a measurement of bypassed control has found, and what it took.
+
+    Parameters
+    ----------
+    job_keys
+        Jobs that have moved more bytes without control than before.
+    spent_s
+        User id -> processor time for the jobs of this user (s).
+    """
+
+    job_keys: list[str]
+    spent_s: dict[int, float]
 
 
 class LocalJob:
@@ -428,10 +444,13 @@ class LocalJob:
         latest_s = max(announced.last_s, self._drained_s)
         return min(quiet_s, now_s - latest_s) < IN_FLIGHT_S
 
-    def keep_draining(self) -> None:
-        """Keep a drainer running as long as data is staged."""
+    def keep_draining(self, may_start: Callable[[], bool] = lambda: True) -> None:
+        """Keep a drainer running as long as data is staged.
+
+        One that has to be started is if `may_start` returns True.
+        """
         folder = self.page.journal_folder if self._staged_bytes else None
-        if folder is not None:
+        if folder is not None and self._drainer.may_start and may_start():
             self._drainer.keep(folder, dict(self.note.processes))
 
     def measure_bypass(self, processes: Sequence[int], most: float = inf) -> bool:
@@ -514,13 +533,22 @@ def _remove(path: Path) -> None:
         path.with_suffix(".note").unlink(missing_ok=True)
 
 
-def find_bypass(jobs: list[tuple[LocalJob, list[int]]]) -> list[str]:
-    """Return the keys of jobs of which more bytes than before were not controlled."""
-    jobs_of = Counter(job.note.user for job, _ in jobs)
-    found = []
+def find_bypass(
+    jobs: list[tuple[LocalJob, list[int]]],
+    owner_of: Callable[[int], int] = owner_of,
+) -> Bypass:
+    """Measure jobs: which of them have moved more bytes without control than before.
+
+    The jobs of one owner share the processes that are measured at a time.
+    """
+    jobs_of = Counter(owner_of(job.note.user) for job, _ in jobs)
+    found: list[str] = []
+    spent_s: dict[int, float] = {}
     for job, processes in jobs:
-        user = job.note.user
-        most = inf if is_operator(user) else _MOST_MEASURED / jobs_of[user]
+        user, begun_s = job.note.user, time.thread_time()
+        share = _MOST_MEASURED / jobs_of[owner_of(user)]
+        most = inf if is_operator(user) else share
         if job.measure_bypass(processes, max(most, len(processes))):
             found.append(job.key)
-    return found
+        spent_s[user] = spent_s.get(user, 0.0) + time.thread_time() - begun_s
+    return Bypass(found, spent_s)

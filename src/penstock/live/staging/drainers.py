@@ -21,6 +21,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import inf
 from pathlib import Path
 from typing import Final
@@ -50,8 +51,12 @@ _MOST_OF_USER: Final = 32
 _SWEEPS: Final = 4
 #: Longest time for one folder before the next one has its turn (s).
 _SWEEP_S: Final = 600.0
+#: Pause after a sweep, as a multiple of the processor time that it took here.
+_REST: Final = 10.0
 #: Time between two looks whether a sweep is done (s).
 _LOOK_S: Final = 0.2
+#: Journals of a folder that are looked at to see whether anything was drained.
+_MOST_COMPARED: Final = 1000
 #: Most folders of one user that wait to be swept.
 _MOST_WAITING: Final = 1000
 _FAILURES: Final = (
@@ -86,6 +91,11 @@ class Drainer:
         """True if the process runs, or is being started."""
         return self._thread is not None and self._thread.is_alive()
 
+    @property
+    def may_start(self) -> bool:
+        """True if the process does not run, and no other one was started just now."""
+        return not self.is_running and time.monotonic() - self._started >= _RETRY_S
+
     def keep(self, folder: Path, processes: Mapping[int, int] | None = None) -> None:
         """Start the process for the journals in `folder`, unless it runs.
 
@@ -97,10 +107,9 @@ class Drainer:
             Process id -> start (clock ticks after boot): processes of the job. Those
             that write its journals need not be among them.
         """
-        now = time.monotonic()
-        if self.is_running or now - self._started < _RETRY_S:
+        if not self.may_start:
             return
-        self._started = now
+        self._started = time.monotonic()
         try:
             _PLACES.take(self._user)
         except UnavailableError:
@@ -220,8 +229,9 @@ def _has_journals(folder: Path) -> bool:
 
 
 def _progress(folder: Path) -> dict[str, int]:
-    """Return the bytes drained so far, by name of the journal."""
-    return {path.name: drained_so_far(path) for path in journal_paths(folder)}
+    """Return the bytes drained so far, by name of the journal, of some journals."""
+    some = islice(journal_paths(folder), _MOST_COMPARED)
+    return {path.name: drained_so_far(path) for path in some}
 
 
 class Sweeper:
@@ -281,11 +291,14 @@ class Sweeper:
                     return
                 leftover = self._waiting[owner].popleft()
             self._workers.show_life()
+            begun_s = time.thread_time()
             try:
                 self._drain(leftover)
             except _FAILURES as error:
                 shown = repr(str(leftover.folder))
                 _COMPLAINTS.add(f"{shown} is not drained: {error}", leftover.user)
+            # A user may have filled the folder with files.
+            self._closed.wait(_REST * (time.thread_time() - begun_s))
 
     def _drain(self, leftover: Leftover) -> None:
         if leftover.only_orphans and not leftover.is_orphaned:

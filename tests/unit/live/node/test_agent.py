@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 
 from penstock.live.node import budgets
 from penstock.live.node.agent import Agent
-from penstock.live.node.budgets import Holding
+from penstock.live.node.budgets import Holding, Spending
 from penstock.live.node.file_system import storage_name
-from penstock.live.node.local_job import LocalJob
+from penstock.live.node.local_job import Bypass, LocalJob
 from penstock.live.node.pages.bell import Bell, BellWords
 from penstock.live.node.pages.page import Page
 from penstock.live.node.pages.page_layout import PageWords, StagingWords
@@ -176,13 +176,13 @@ def test_the_end_does_not_wait_for_a_measurement_that_hangs(
 ) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
-    def hang(_: object) -> list[str]:
+    def hang(_: object) -> Bypass:
         begun.set()
         go_on.wait(LIMIT_S)
-        return []
+        return Bypass([], {})
 
-    monkeypatch.setattr("penstock.live.node.agent.find_bypass", hang)
-    monkeypatch.setattr("penstock.live.node.agent._END_S", 0.0)
+    monkeypatch.setattr("penstock.live.node.bypass_meter.find_bypass", hang)
+    monkeypatch.setattr("penstock.live.node.bypass_meter._END_S", 0.0)
 
     async def act(rig: AgentRig) -> None:
         await rig.attach()
@@ -521,6 +521,31 @@ def test_a_full_disk_is_refused_in_one_line(tmp_path: Path) -> None:
         refused = await rig.attach()
         assert isinstance(refused, Refused)
         assert "\n" not in refused.reason
+
+    with_agent(tmp_path, act)
+
+
+def test_drains_and_measurements_count_in_the_budget_of_their_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(budgets, "is_operator", lambda _: False)
+    monkeypatch.setitem(budgets._RATES, Spending.DRAINS, (0.001, 2.0))
+    monkeypatch.setattr(LocalJob, "orphaned_parts", lambda *_: [object()])
+    monkeypatch.setattr(LocalJob, "leftovers", lambda *_, **__: [])
+
+    async def act(rig: AgentRig) -> None:
+        swept: list[object] = []
+        monkeypatch.setattr(rig.agent._sweeper, "sweep", swept.extend)
+        await rig.attach()
+        for _ in range(5):
+            rig.agent.receive(RequestReport([key()]))
+        assert len(swept) == 2
+        (throttled,) = rig.agent.budgets.throttled(rig.agent._clock())
+        assert throttled.what == str(Spending.DRAINS)
+        rig.agent._note_bypass(Bypass([], {ME.user: 1.0}))
+        debt_s = rig.agent.budgets.debt_s(ME.user, Spending.LOOKS, rig.agent._clock())
+        # One second of a processor is 10,000 looks.
+        assert debt_s > 5.0
 
     with_agent(tmp_path, act)
 

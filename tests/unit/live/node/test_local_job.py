@@ -16,9 +16,9 @@ import pytest
 from penstock.live.node import local_job
 from penstock.live.node.bypass import ROUNDING_BYTES
 from penstock.live.node.launch.shim import shim_environment
-from penstock.live.node.local_job import JobNote, LocalJob
+from penstock.live.node.local_job import JobNote, LocalJob, find_bypass
 from penstock.live.node.pages.page import IoClass, Mode, Page
-from penstock.live.staging.drainers import Leftover
+from penstock.live.staging.drainers import Drainer, Leftover
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.identity import process_start_ticks
 from penstock.live.wire.messages import AgentConfig, JobJoined, Partition
@@ -124,6 +124,42 @@ def test_staged_data_are_drained_beside_the_program(
         until(lambda: job.read_counters(0.001, reads=True).staged_bytes == 0.0)
         until(lambda: job.read_counters(0.001, reads=True).moved_bytes == 100_000.0)
         program.kill()
+
+
+def test_a_drainer_that_is_over_budget_is_not_started(
+    job: LocalJob, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    kept: list[Path] = []
+    monkeypatch.setattr(Page, "journal_folder", tmp_path)
+    monkeypatch.setattr(Drainer, "keep", lambda _, folder, __: kept.append(folder))
+    job._staged_bytes = 1
+    job.keep_draining(lambda: False)
+    assert kept == []
+    job.keep_draining(lambda: True)
+    assert kept == [tmp_path]
+
+
+def test_jobs_of_containers_share_what_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    limits: list[float] = []
+
+    def measure(_: LocalJob, __: object, most: float) -> bool:
+        limits.append(most)
+        return True
+
+    monkeypatch.setattr(LocalJob, "measure_bypass", measure)
+    jobs = []
+    for user in (70_001, 70_002, 7):
+        job = LocalJob.create(tmp_path, note(f"{user}:a"))
+        job.note.user = user
+        jobs.append((job, [1]))
+    bypass = find_bypass(jobs, lambda user: min(user, 70_000))
+    assert limits == [1000, 1000, 2000]
+    assert bypass.job_keys == ["70001:a", "70002:a", "7:a"]
+    assert set(bypass.spent_s) == {70_001, 70_002, 7}
+    for job, _ in jobs:
+        job.close(remove=True)
 
 
 def test_a_call_in_the_kernel_is_not_taken_for_bypass(

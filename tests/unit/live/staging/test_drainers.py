@@ -7,6 +7,7 @@ import logging
 import os
 import subprocess
 import threading
+import time
 from math import inf
 from pathlib import Path
 
@@ -146,6 +147,40 @@ def test_a_user_has_a_limited_number_of_drainers(
 
 
 # --- One after the other --------------------------------------------------------------
+
+
+def test_few_journals_of_a_full_folder_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drainers, "_MOST_COMPARED", 3)
+    for number in range(9):
+        (tmp_path / f"{number}-1.journal").touch()
+    assert len(drainers._progress(tmp_path)) == 3
+
+
+def test_a_sweep_that_takes_long_is_followed_by_a_pause(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user with many files in many folders takes a part of a processor only."""
+    pauses: list[float] = []
+
+    class Ending(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout or 0.0)
+            return True
+
+    def work(*_: object) -> None:
+        begun_s = time.thread_time()
+        while time.thread_time() < begun_s + 0.01:
+            pass
+
+    monkeypatch.setattr(Sweeper, "_drain", work)
+    sweeper = Sweeper()
+    sweeper._closed = Ending()
+    sweeper.sweep([Leftover(tmp_path, os.geteuid())])
+    until(lambda: bool(pauses))
+    assert pauses[0] >= 0.1
+    sweeper.close()
 
 
 def test_one_user_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
