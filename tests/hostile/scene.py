@@ -34,6 +34,8 @@ __all__ = [
     "scene",
     "small_disk",
     "socket_of",
+    "start_attack",
+    "start_victim",
     "status",
     "victim",
 ]
@@ -96,22 +98,44 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
-@contextmanager
-def attack(path: Path, kind: str, user: int) -> Iterator[None]:
-    """Attack a socket or a mount as a user until the block ends."""
+def start_attack(path: Path, kind: str, user: int) -> subprocess.Popen[bytes]:
+    """Start to attack a socket or a mount as a user, in a process group of its own."""
     words = [str(user), kind, str(path)]
-    with subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", "hostile.attacker", *words],
         stdout=subprocess.PIPE,
         env=_environment(),
         start_new_session=True,
-    ) as process:
+    )
+
+
+@contextmanager
+def attack(path: Path, kind: str, user: int) -> Iterator[None]:
+    """Attack a socket or a mount as a user until the block ends."""
+    with start_attack(path, kind, user) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == b"ready\n"
             yield
         finally:
             os.killpg(process.pid, signal.SIGKILL)
+
+
+def start_victim(
+    daemon: Daemon,
+    job: str,
+    mebibytes: int,
+    variables: Mapping[str, str],
+    user: int = VICTIM,
+) -> subprocess.Popen[str]:
+    """Let a user write, with further variables in its environment."""
+    words = [str(user), str(daemon.home), str(daemon.data), job, str(mebibytes)]
+    return subprocess.Popen(
+        [sys.executable, "-m", "hostile.victim", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment() | dict(variables),
+    )
 
 
 def victim(
@@ -121,14 +145,8 @@ def victim(
     variables: Mapping[str, str] | None = None,
 ) -> Victim:
     """Let B write, with further variables in its environment; return what it met."""
-    words = [str(VICTIM), str(daemon.home), str(daemon.data), job, str(mebibytes)]
     granted = []
-    with subprocess.Popen(
-        [sys.executable, "-m", "hostile.victim", *words],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=_environment() | dict(variables or {}),
-    ) as process:
+    with start_victim(daemon, job, mebibytes, variables or {}) as process:
         while process.poll() is None:
             time.sleep(0.1)
             granted += [
