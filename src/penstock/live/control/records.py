@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import inf
+from statistics import fmean
 from typing import Final
 
 import msgspec
@@ -400,9 +402,16 @@ class JobRecord:
 
     @property
     def usual_work_s(self) -> float:
-        """Time between two operations, announced or the mean; inf: not known."""
+        """Time between two operations, announced or the mean; inf: not known.
+
+        Without two operations in this run, that is the mean of earlier ones, less the
+        transfer at the present rate: the bandwidth may have been another one then.
+        """
         if self.hint_work_s:
             return self.hint_work_s
+        ends = pairwise(self.past_operations)
+        if pauses := [after.begin_s - before.end_s for before, after in ends]:
+            return max(fmean(pauses), 0.0)
         controlled, volume_bytes = self.controlled, self.predictor.likely_bytes
         if controlled.iterations == 0 or volume_bytes == 0.0:
             return inf

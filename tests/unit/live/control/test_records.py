@@ -62,6 +62,19 @@ def test_processes_are_counted_and_remembered(job: JobRecord) -> None:
     assert job.processes == 9
 
 
+def test_the_usual_work_is_without_the_transfer_at_any_bandwidth(
+    job: JobRecord,
+) -> None:
+    """A bandwidth that is learnt changes; the operations before were slower."""
+    job.past_operations.append(PastOperation(8.0, 10.0, 100.0))
+    job.past_operations.append(PastOperation(18.0, 20.0, 100.0))
+    job.past_operations.append(PastOperation(26.0, 27.0, 100.0))
+    assert job.usual_work_s == 7.0
+    assert job.next_phase_s == 34.0
+    job.hint_work_s = 3.0
+    assert job.usual_work_s == 3.0
+
+
 def test_requests_are_measured_while_nothing_is_staged(job: JobRecord) -> None:
     facts = {"processes": 2, "write_calls": 10, "written_bytes": 80.0}
     job.counters = {"m": counters(80.0, written_busy_s=5.0, **facts)}
