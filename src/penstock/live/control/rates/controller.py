@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.errors import InputError, PolicyError, UnknownNameError
 from penstock.live.control.rates.job_columns import JobColumns
@@ -70,8 +70,7 @@ class Rates(Mapping[str, float]):
         return repr(self._by_key)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Result of `Controller.decide`."""
 
     rates: Mapping[str, float]

@@ -368,7 +368,7 @@ def _assign(column: Any, jobs: Iterable[int], values: Iterable[float]) -> None:
 
 def _copy(column: Any) -> Any:
     """Return a copy of a column, without making a Python number of every entry."""
-    return array(column.format, column.tobytes())
+    return memoryview(column.tobytes()).cast(column.format)
 
 
 def _blank_input(entries: int, capacity: float) -> EngineInput:
