@@ -107,7 +107,7 @@ static SLOW void note_resume(struct page_class *class, uint64_t last_active_ns,
     }
 }
 
-static void note_begin(struct page_class *class, uint64_t now_ns)
+INLINED void note_begin(struct page_class *class, uint64_t now_ns)
 {
     ADD(class->begun_calls, 1);
     uint64_t last_active_ns =
@@ -138,7 +138,7 @@ static bool is_counting(void)
 }
 
 /* Return true if a call is charged only if it reaches the storage. */
-static bool is_judged(const struct paced_call *call, enum io_class class)
+INLINED bool is_judged(const struct paced_call *call, enum io_class class)
 {
     return call->fd >= 0 &&
            ((class == CLASS_READ && LIKELY(LOAD(attached_page->free_cached_reads))) ||
@@ -243,8 +243,8 @@ static SLOW bool wait_for_start(struct paced_call *call)
 
 /* Begin a call of `size` bytes. A slice is charged first, or all if these are not more
  * than `whole_bytes`. */
-static bool begin_reserved(struct paced_call *call, enum io_class class, size_t size,
-                           bool may_stage, size_t whole_bytes)
+INLINED bool begin_reserved(struct paced_call *call, enum io_class class, size_t size,
+                            bool may_stage, size_t whole_bytes)
 {
     call->uncertain = call->unknown = false;
     call->judged = is_judged(call, class);
@@ -331,7 +331,7 @@ static SLOW void wait_for_finish(struct paced_call *call, uint64_t finish_tag)
 
 /* Charge the first slice of the bytes moved, or correct the reservation to them; note
  * the rest. Return the finish tag of what is charged. */
-static uint64_t charge_moved(struct paced_call *call, size_t moved_bytes)
+INLINED uint64_t charge_moved(struct paced_call *call, size_t moved_bytes)
 {
     uint64_t charged = call->reserved_bytes;
     if (charged == 0) {
@@ -345,7 +345,7 @@ static uint64_t charge_moved(struct paced_call *call, size_t moved_bytes)
     return call->start_tag + charged;
 }
 
-static void note_end(struct page_class *class, uint64_t now_ns)
+INLINED void note_end(struct page_class *class, uint64_t now_ns)
 {
     ADD(class->ended_calls, 1);
     STORE(class->last_active_ns, now_ns);
@@ -354,7 +354,7 @@ static void note_end(struct page_class *class, uint64_t now_ns)
 /* Count the time inside the call and return the time now. The exact clock costs 20 ns,
  * the coarse one 5 ns: a small call during which the coarse clock did not tick is timed
  * only once in SAMPLED_CALLS, and then counts for all of these. */
-static uint64_t count_busy(struct paced_call *call, size_t moved_bytes)
+INLINED uint64_t count_busy(struct paced_call *call, size_t moved_bytes)
 {
     enum { SAMPLED_CALLS = 8, SMALL_BYTES = 16 << 10 };
     static __thread unsigned small_calls;
@@ -369,7 +369,7 @@ static uint64_t count_busy(struct paced_call *call, size_t moved_bytes)
 }
 
 /* Count what the call itself did; the file is dirty after a write. Returns the time. */
-static uint64_t count_moved(struct paced_call *call, size_t moved_bytes)
+INLINED uint64_t count_moved(struct paced_call *call, size_t moved_bytes)
 {
     ADD(call->class->moved_bytes, moved_bytes);
     if (call->class == &attached_page->classes[CLASS_WRITE] && moved_bytes > 0)
@@ -379,7 +379,7 @@ static uint64_t count_moved(struct paced_call *call, size_t moved_bytes)
 
 /* Charge the bytes moved and wait until the grant covers them. Returns the time, which
  * was `now_ns` before. */
-static uint64_t finish(struct paced_call *call, size_t moved_bytes, uint64_t now_ns)
+INLINED uint64_t finish(struct paced_call *call, size_t moved_bytes, uint64_t now_ns)
 {
     if (call->bucket == NULL)
         return now_ns;
@@ -425,14 +425,19 @@ static APART void end_judged(struct paced_call *call, size_t moved_bytes)
     }
 }
 
-void pace_end(struct paced_call *call, size_t moved_bytes)
+/* End a call that is charged for all that it has moved. */
+static APART void end_charged(struct paced_call *call, size_t moved_bytes)
 {
-    if (call->judged) {
-        end_judged(call, moved_bytes);
-        return;
-    }
     uint64_t now_ns = count_moved(call, moved_bytes);
     note_end(call->class, finish(call, moved_bytes, now_ns));
+}
+
+void pace_end(struct paced_call *call, size_t moved_bytes)
+{
+    if (call->judged)
+        end_judged(call, moved_bytes);
+    else
+        end_charged(call, moved_bytes);
 }
 
 void pace_end_merge(struct paced_call *call, size_t moved_bytes)

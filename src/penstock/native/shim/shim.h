@@ -43,6 +43,9 @@
 #define SLOW __attribute__((noinline, cold))
 /* Not inlined: its variables would burden the calls that do not need it. */
 #define APART __attribute__((noinline))
+/* Part of every paced call: inlined, so that the call costs no more if another function
+ * comes to use it. */
+#define INLINED static inline __attribute__((always_inline))
 
 /* Relaxed operations on atomic words; page.h says where a stronger order is needed. */
 #define LOAD(word) atomic_load_explicit(&(word), memory_order_relaxed)
