@@ -73,7 +73,10 @@ class ClaimedBytes:
         """Return the counters that are believed; they never decrease."""
         if not self._credited:
             self._highest = self._credited = self._withheld = (0.0,) * len(claims)
-        self._highest = tuple(map(max, claims, self._highest))
+        highest = tuple(map(max, claims, self._highest))
+        if highest == self._highest:
+            return self._credited
+        self._highest = highest
         if self.is_backed:
             # The maximum: the difference is rounded.
             since = map(sub, self._highest, self._withheld)
