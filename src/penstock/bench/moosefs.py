@@ -9,9 +9,10 @@ one copy each. ``mnt/A`` is a mount of its own: requests to one chunk server nev
 for another one.
 
 All of it, and the command that uses it, runs inside network, mount and process
-namespaces (``moosefs.sh``) with all files in memory that only they see. When the
-command ends, or the process that started it, for whatever reason, the kernel ends all
-processes and removes mounts, links and files.
+namespaces (``moosefs_start.sh``, ``moosefs.sh``) with all files in memory that only
+they see. When the command ends, or the process that started it, for whatever reason,
+the kernel ends all processes and removes mounts, links and files. A process that waits
+for a mount is helped to end (``moosefs_end.sh``).
 
 ``python -m penstock.bench.moosefs COMMAND...`` runs a command in the mounted folder of
 client node 1, for example ``penstock bench harmless --storage .``. Daemons of penstock
@@ -56,15 +57,13 @@ __all__ = [
 
 #: Folder of all files, as the command sees it.
 FOLDER: Final = Path("/dev/shm")  # noqa: S108 - a private file system is mounted there
-_SCRIPT: Final = Path(__file__).with_name("moosefs.sh")
+_SCRIPT: Final = Path(__file__).with_name("moosefs_start.sh")
 _PATH: Final = ":/usr/sbin:/sbin"
 _TOOLS: Final = (
     *("mfsmaster", "mfschunkserver", "mfsmount", "mfssetgoal", "mfssettrashtime"),
-    *("mfsscadmin", "mfssetsclass", "unshare", "nsenter", "setpriv", "ip", "tc"),
+    *("mfsscadmin", "mfssetsclass", "unshare", "nsenter", "setpriv", "setsid"),
+    *("mountpoint", "ip", "tc"),
 )
-#: Executes a command if the parent is still the given process. Descriptor 8 leads to
-#: the state of the process that starts the script, from inside the namespaces too.
-_IF_PARENT_LIVES: Final = '[ "$PPID" = "$0" ] && exec 8</proc/$$ && exec "$@"'
 #: Labels of chunk servers are single letters.
 _MOST_SERVERS: Final = 26
 _MOST_CLIENTS: Final = 99
@@ -133,16 +132,13 @@ def cluster_command(spec: ClusterSpec, command: Sequence[str]) -> list[str]:
     `command` runs at the switch, from where it reaches all nodes, in `FOLDER`. This
     process must start it: the cluster ends with its parent.
     """
-    spaces = ("--net", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
     facts = (
         *(str(FOLDER), str(spec.servers), _bits(spec.server_bytes_per_s)),
         *(str(spec.clients), _bits(spec.client_bytes_per_s), spec.mount_options),
     )
-    # `setpriv`: also if the process that starts it is killed. That may have happened
-    # before; the script checks the same for `--kill-child`.
-    ending = ("setpriv", "--pdeathsig", "KILL", "sh", "-c", _IF_PARENT_LIVES)
-    unshare = (str(os.getpid()), "unshare", *spaces)
-    return [*ending, *unshare, "bash", str(_SCRIPT), *facts, *command]
+    # `setpriv`: also if this process is killed.
+    spaces = ("setpriv", "--pdeathsig", "KILL", "unshare", "--mount")
+    return [*spaces, "bash", str(_SCRIPT), str(os.getpid()), *facts, *command]
 
 
 def cluster_environment() -> dict[str, str]:

@@ -4,13 +4,15 @@
 #
 #   moosefs.sh FOLDER SERVERS SERVER_BITS CLIENTS CLIENT_BITS MOUNT_OPTIONS COMMAND...
 #
-# Must be the first process of new network, mount and process namespaces; see
-# moosefs.py, which says what the cluster looks like. The rates are in bits/s; 0: no
-# limit. Descriptor 8 is the folder in /proc of the process outside that started this.
+# Must be the first process of new namespaces (moosefs_start.sh); see moosefs.py, which
+# says what the cluster looks like. The rates are in bits/s; 0: no limit. Descriptor 8 is
+# the folder in /proc of the process outside that started this, and 9 is that process's.
 set -eu
+exec 9>&-
 # This process is killed when that one ends. It may have ended before this was set.
 grep -qs "^State:.[^ZX]" /proc/self/fd/8/status || exit 1
 exec 8<&-
+here=$(dirname "$0")
 folder=$1 servers=$2 server_bits=$3 clients=$4 client_bits=$5 mount_options=$6
 shift 6
 labels=({A..Z})
@@ -19,7 +21,11 @@ master=192.0.2.10
 # The last line of error output says what could not be done.
 step="make a network (bridge, veth)"
 on_exit() {
-    [ $? -eq 0 ] || echo "cannot $step; $(tail -n 1 log 2>/dev/null)" >&2
+    local status=$?
+    [ $status -eq 0 ] || [ -z "$step" ] ||
+        echo "cannot $step; $(tail -n 1 log 2>/dev/null)" >&2
+    sh "$here/moosefs_end.sh" "$folder" </proc/self/mountinfo
+    exit $status
 }
 trap on_exit EXIT
 
@@ -27,6 +33,7 @@ trap on_exit EXIT
 renice -n -15 -p $$ >/dev/null 2>&1 || true
 echo -15 2>/dev/null >/proc/self/autogroup || true
 
+mount -t proc proc /proc
 # All files are in memory that only these namespaces see, and disappear with them.
 mount -t tmpfs tmpfs "$folder"
 cd "$folder"
@@ -169,6 +176,6 @@ step="limit links (the kernel needs ifb, sch_htb, cls_u32 and act_mirred)"
 for number in $(seq "$servers"); do limit_link "server$number" "$server_bits"; done
 for number in $(seq "$clients"); do limit_link "client$number" "$client_bits"; done
 
-trap - EXIT
+step=
 # Not `exec`: this shell is the first process, and all others end with it.
 timeout --kill-after 5 7200 "$@"
