@@ -217,8 +217,8 @@ def live_forecast(
 ) -> BufferForecast:
     """Return forecasts for a storage of which only the bandwidths are known.
 
-    Jobs are taken to have journals (buffers), which the controller does not know:
-    operators of sites without journals choose ``auto:use=partition``.
+    All jobs are simulated with journals (buffers). While a job without any writes, no
+    strategy asks for a forecast of staging (`ApplicationStatus.can_stage`).
 
     Parameters
     ----------

@@ -71,6 +71,8 @@ class ApplicationStatus:
     merges: bool = False
     """True if redirected data is written once more, to the targets of its files, before
     they are closed."""
+    can_stage: bool = True
+    """False if it has no buffer: it writes through, whatever the strategy orders."""
     next_phase_s: float = inf
     """When its next I/O phase is expected to begin (s); inf: not known."""
     work_s: float = inf

@@ -314,3 +314,49 @@ def test_nothing_is_lost_by_a_kill_of_a_drainer_at_any_call(
     assert kills > 0
     assert made.file.read_bytes() == applied(writes)
     assert made.left_over() == []
+
+
+#: System calls of a process that merges a part by name.
+MERGE_CALLS = ("statx", "fsync", "fcntl", "pwritev", "openat", "close", "unlinkat")
+
+
+def _merge_killed_at(
+    folder: Path, strace: str, call: str, when: int
+) -> HandMadeJournal:
+    """Kill a merge when it makes a call for the n-th time."""
+    made = HandMadeJournal(folder)
+    for place in range(3):
+        made.append(place * 700, bytes([place + 1]) * 1000)
+    (folder / "target").mkdir()
+    made.move_to_part(folder / "target" / "part")
+    _drainer_killed_at(made.folder, strace, call, when)
+    return made
+
+
+@pytest.mark.parametrize("call", MERGE_CALLS)
+def test_merges_that_are_killed_at_any_call_lose_and_overwrite_nothing(
+    tmp_path: Path, strace: str, call: str
+) -> None:
+    """The part is away after the kill; while it is, the file is written, or not."""
+    kept, when = 0, 1
+    while when < 80:
+        for newer in (b"", b"newer" * 600):
+            folder = tmp_path / f"{when}-{len(newer)}"
+            made = _merge_killed_at(folder, strace, call, when)
+            (folder / "target").rename(folder / "away")
+            drain_folder(made.folder)
+            was_merged = made.left_over() == []
+            if newer:
+                made.file.write_bytes(newer)
+            (folder / "away").rename(folder / "target")
+            reports = drain_folder(made.folder)
+            if was_merged or not newer:
+                assert {each.state for each in reports} <= {JournalState.DRAINED}
+                assert made.left_over() == []
+            else:
+                assert [each.state for each in reports] == [JournalState.KEPT]
+                assert made.path.name not in made.left_over()
+                kept += 1
+            assert made.file.read_bytes() == (newer or applied(made.writes))
+        when += 1 + when // 4
+    assert kept > 0 or call == "unlinkat"

@@ -19,6 +19,7 @@ import pytest
 
 from penstock.live.node.local_job import JobNote, LocalJob
 from penstock.live.node.pages.page import IoClass, Page
+from penstock.live.staging.drain import drain_folder
 from penstock.live.staging.drainers import Leftover, Sweeper
 from penstock.live.staging.journal import Journal
 from penstock.live.staging.rules import Staging
@@ -234,6 +235,21 @@ def test_data_goes_to_the_file_again_when_the_targets_do(
         assert redirected.stage.left_over() == []
 
 
+@pytest.mark.parametrize("number", [255, 257, 2**16 + 1, 2**32 - 2])
+def test_numbers_of_targets_are_compared_in_full(
+    redirected: Redirected, number: int
+) -> None:
+    """The number of the first targets is 1."""
+    with writing(redirected) as writer:
+        writer.do("open out", "write one ")
+        redirected.move(number)
+        writer.do("write two")
+        assert len(redirected.parts()) == 1
+        assert _text(redirected) == "one "
+        writer.do("close")
+    assert _text(redirected) == "one two"
+
+
 def test_a_second_change_makes_another_part(redirected: Redirected) -> None:
     with writing(redirected) as writer:
         writer.do("open out", "write one ")
@@ -407,6 +423,127 @@ def test_another_file_in_the_place_of_the_part_is_not_merged(
     part.with_suffix(".kept").rename(part)
     redirected.stage.drain()
     assert _text(redirected) == "one two"
+
+
+# --- A storage target that is away for a time ----------------------------------------
+
+#: Writes to the file, in a program of its own.
+_PATCH = """
+import os, sys
+fd = os.open("out", os.O_WRONLY)
+os.write(fd, b"ONE")
+os.close(fd)
+"""
+
+
+@contextmanager
+def _away(part: Path) -> Iterator[None]:
+    """Take away the storage target of a part."""
+    away = part.parent.with_suffix(".away")
+    part.parent.rename(away)
+    yield
+    away.rename(part.parent)
+
+
+def _patch(redirected: Redirected) -> subprocess.CompletedProcess[bytes]:
+    command = (sys.executable, "-c", _PATCH)
+    return redirected.stage.run(*command, environment=redirected.environment())
+
+
+def test_no_program_writes_before_older_data_are_merged(redirected: Redirected) -> None:
+    with _away(_killed_with_part(redirected)):
+        done = _patch(redirected)
+        assert b"Input/output error" in done.stderr
+        assert _text(redirected) == "one "
+        done = redirected.stage.run("cat", "out", environment=redirected.environment())
+        assert done.stdout == b"one "
+        (report,) = redirected.stage.drain()
+        assert "bring its storage target back" in report.reason
+    assert _patch(redirected).returncode == 0
+    assert _text(redirected) == "ONE two"
+    assert redirected.stage.left_over() == []
+
+
+def test_a_descriptor_that_was_open_waits_for_older_data(
+    redirected: Redirected,
+) -> None:
+    """On file systems without leases, two programs may have the file open."""
+    part = _killed_with_part(redirected)
+    (journal,) = redirected.stage.journals.glob("*.journal")
+    hidden = journal.rename(journal.with_suffix(".hidden"))
+    program = """
+import os, sys
+fd = os.open("out", os.O_RDWR)
+for line in sys.stdin:
+    try:
+        print(os.pwrite(fd, b"ONE", 0), flush=True)
+    except OSError as error:
+        print(error, flush=True)
+"""
+    process = redirected.stage.start(
+        *(sys.executable, "-c", program), environment=redirected.environment()
+    )
+    with process:
+        until(lambda: _has_open(process.pid, redirected.stage.folder / "out"))
+        with _away(part):
+            hidden.rename(journal)
+            writer = Writer(process)
+            assert "Input/output error" in writer.do("write")
+            assert "Input/output error" in writer.do("write")
+            assert _text(redirected) == "one "
+        assert writer.do("write") == "3"
+        process.kill()
+    redirected.stage.drain()
+    assert _text(redirected) == "ONE two"
+
+
+def _has_open(pid: int, path: Path) -> bool:
+    links = Path(f"/proc/{pid}/fd").iterdir()
+    return any(link.resolve() == path.resolve() for link in links)
+
+
+@pytest.mark.parametrize("finder", ["drain", "sweep"])
+def test_data_that_were_away_do_not_overwrite_newer_data(
+    redirected: Redirected, finder: str
+) -> None:
+    """Programs without the library, or on other nodes, know nothing of the part."""
+    part = _killed_with_part(redirected)
+    file = redirected.stage.folder / "out"
+    with _away(part):
+        getattr(redirected.stage, finder)()  # the agent does so within seconds
+        with file.open("r+b") as other:
+            other.write(b"one TWO and three")
+    if finder == "sweep":
+        redirected.stage.sweep()
+    else:
+        (report,) = redirected.stage.drain()
+        assert (report.state, report.pending_bytes) == ("kept", 3)
+        assert "the file was written while its part could not be read" in report.reason
+    assert _text(redirected) == "one TWO and three"
+    assert [path.suffix for path in redirected.stage.journals.glob("*-*")] == [
+        ".failed"
+    ]
+    assert redirected.stage.drain() == []
+    assert _patch(redirected).returncode == 0
+    assert _text(redirected) == "ONE TWO and three"
+    # A person may decide otherwise.
+    (report,) = drain_folder(redirected.stage.journals, failed=True)
+    assert report.state == "drained"
+    assert _text(redirected) == "ONE two and three"
+    assert redirected.parts() == []
+
+
+def test_data_that_were_away_are_merged_into_an_unchanged_file(
+    redirected: Redirected,
+) -> None:
+    part = _killed_with_part(redirected)
+    for _ in range(2):
+        with _away(part):
+            redirected.stage.sweep()
+            assert _text(redirected) == "one "
+    redirected.stage.sweep()
+    assert _text(redirected) == "one two"
+    assert redirected.stage.left_over() == []
 
 
 @pytest.mark.parametrize("kind", ["stage", "memory_stage"])

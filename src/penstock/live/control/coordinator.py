@@ -178,7 +178,7 @@ class Coordinator:
             # Its `JobLeft` was lost, or it was greeted again: its page may be a new
             # one, which holds no grant.
             job.forget_sent(agent)
-        if max(job.claimed_nodes, len(job.counters)) > 1:
+        if message.several_nodes or max(job.claimed_nodes, len(job.counters)) > 1:
             job.had_several_nodes = True
         self._update_nodes(job, now)
         self._stale.add(job.key)

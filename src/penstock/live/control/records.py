@@ -380,6 +380,7 @@ class JobRecord:
             dedicated_bytes_per_s=self.full_rate,
             written_bytes=self.phase_written_bytes,
             merges=True,
+            can_stage=any(each.can_stage for each in self.counters.values()),
             next_phase_s=self.next_phase_s,
             work_s=self.usual_work_s,
         )

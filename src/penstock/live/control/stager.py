@@ -48,6 +48,21 @@ def held_rate(bandwidth: float) -> float:
     return max(_HELD_SHARE * bandwidth, _HELD_LEAST)
 
 
+def _possible(
+    plan: StagingPlan, applications: Sequence[ApplicationStatus]
+) -> StagingPlan:
+    """Return a plan in which jobs without journals write through.
+
+    If such a job were held until its turn to drain, its writes would be: it has nowhere
+    else to put them.
+    """
+    orders = [
+        order if job.can_stage else replace(order, stage=False)
+        for job, order in zip(applications, plan.orders, strict=True)
+    ]
+    return replace(plan, orders=orders)
+
+
 @dataclass(slots=True)
 class _JobPast:
     """When a job's turn to drain began and its previous turn ended; its targets."""
@@ -124,7 +139,7 @@ class Stager:
         shown = tuple(self._with_past(job) for job in applications)
         forecast = self._forecast(bandwidth) if self._forecast and bandwidth else None
         situation = Situation(now, self.targets, shown, self._memory, forecast)
-        plan = self.strategy.decide(situation)
+        plan = _possible(self.strategy.decide(situation), shown)
         self.wake, self.background = plan.wake_s, plan.drains_in_background
         self._memory, self.reason = plan.memory, plan.reason
         self.warnings = self.strategy.warnings(situation, plan)

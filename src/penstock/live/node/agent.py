@@ -480,6 +480,8 @@ class Agent:
             storage=storage_name(message.folder),
             priority=min(message.priority, highest),
             work_s=message.work_s,
+            # Believed from all: it takes nothing from others.
+            several_nodes=message.nodes > 1,
         )
         job = self._find_or_create(note)
         if job.announce(note):

@@ -96,6 +96,8 @@ class JobNote(msgspec.Struct):
     """Name that jobs like it have in the batch system; "": its own name tells."""
     targets: tuple[str, ...] = ()
     """Names of the storage targets that the controller has given it."""
+    several_nodes: bool = False
+    """True if its user claims more than one node, or the controller has seen it."""
 
 
 class JobActivity(NamedTuple):
@@ -234,6 +236,7 @@ class LocalJob:
             note.work_s,
             note.history_name,
             note.targets,
+            note.several_nodes,
         )
 
     @property
@@ -261,11 +264,17 @@ class LocalJob:
     def announce(self, hints: JobNote) -> bool:
         """Take what a program of the job announces; return True if that is new."""
         note = self.note
-        before = (note.volume_bytes, note.work_s, note.priority)
+        before = self._announced
         note.volume_bytes = hints.volume_bytes or note.volume_bytes
         note.work_s = hints.work_s or note.work_s
         note.priority = hints.priority or note.priority
-        return before != (note.volume_bytes, note.work_s, note.priority)
+        note.several_nodes = hints.several_nodes or note.several_nodes
+        return before != self._announced
+
+    @property
+    def _announced(self) -> tuple[float, float, float, bool]:
+        note = self.note
+        return note.volume_bytes, note.work_s, note.priority, note.several_nodes
 
     def remove(self, pid: int, start: int) -> None:
         """Remove a process that has ended, unless another one has its number now.
@@ -315,13 +324,18 @@ class LocalJob:
     def place(self, partition: Partition) -> None:
         """Say on which storage targets its new files are, to the page and the note.
 
-        A later controller, which has to give it targets, learns of them from the note.
+        A later controller, which has to give it targets, learns of them from the note,
+        and that the job has more than one node: then the number is 0.
         """
         is_new_node = partition.number == 0 and self.page.partition != 0
         self.page.place(partition)
         self.must_merge = is_new_node and self.page.staged.redirected_bytes > 0
-        if partition.targets != self.note.targets:
-            self.note.targets = partition.targets
+        has_nodes = self.note.several_nodes or partition.number == 0
+        if (partition.targets, has_nodes) != (
+            self.note.targets,
+            self.note.several_nodes,
+        ):
+            self.note.targets, self.note.several_nodes = partition.targets, has_nodes
             self._save()
 
     def read_counters(self, gap_s: float, *, reads: bool) -> JobCounters:
@@ -398,6 +412,7 @@ class LocalJob:
             merged_bytes=merged_bytes,
             pauses=calls[0].pauses,
             paused_s=calls[0].paused_s,
+            can_stage=state.has_journals,
         )
 
     def _backed_bytes(

@@ -40,6 +40,10 @@ _REASONS: Final = {
     errno.ENOENT: "the file is not there any more (the journal is kept)",
     errno.ESTALE: "another file has its name now (the journal is kept)",
     errno.EUCLEAN: "a record is damaged",
+    errno.EREMCHG: (
+        "the file was written while its part could not be read (penstock drain "
+        "--failed writes the older data of the part over it)"
+    ),
     errno.ECANCELED: "it was put aside after an error (penstock drain --failed)",
     errno.EBUSY: "its program drains it by itself (on_flush)",
     errno.EAGAIN: "another process holds it",
@@ -129,7 +133,7 @@ def drain_folder(folder: Path, *, failed: bool = False) -> list[JournalReport]:
     if not paths:
         return []
     with NamedDrain(folder) as process:
-        return _reports(paths, lambda journal: _drain(journal, process))
+        return _reports(paths, lambda journal: _drain(journal, process), process.drain)
 
 
 def count_failed(folder: Path) -> int:
@@ -174,9 +178,15 @@ def _remove_part(path: Path) -> None:
 
 
 def _reports(
-    paths: list[Path], inspect: Callable[[Journal], JournalReport]
+    paths: list[Path],
+    inspect: Callable[[Journal], JournalReport],
+    note: Callable[[str], object] = str,
 ) -> list[JournalReport]:
-    """Report every journal; one that another process has removed is left out."""
+    """Report every journal; one that another process has removed is left out.
+
+    `note` is called with the name of one that cannot be read: if its part is away, the
+    library notes in the journal when its file was last changed.
+    """
     reports = []
     for path in paths:
         try:
@@ -185,6 +195,7 @@ def _reports(
         except FileNotFoundError:
             continue
         except PenstockError as error:
+            note(path.name)
             reason = f"{error.what} ({error.remedy})" if error.remedy else error.what
             reports.append(JournalReport(path, "", JournalState.KEPT, reason=reason))
         except OSError as error:

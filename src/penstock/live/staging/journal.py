@@ -54,6 +54,11 @@ RECORD_MAX_BYTES: Final = 4 << 20
 #: Ends the name of a journal that was put aside after an error.
 FAILED: Final = ".failed"
 
+#: What to do if the part of a journal cannot be read.
+_PART_REMEDY: Final = (
+    "bring its storage target back; until then the file cannot be opened to be "
+    "written. To give up the data in the part, remove the journal"
+)
 #: Numbers of errors of Linux end here.
 _MOST_ERRORS: Final = 4095
 #: `named_writers` looks at no more journals than this.
@@ -121,7 +126,8 @@ class _Header(Structure):
         ("drained", c_uint64),
         ("freed", c_uint64),
         ("drained_bytes", c_uint64),
-        ("unused_drainer", c_uint64 * 5),
+        ("file_changed_ns", c_uint64),
+        ("unused_drainer", c_uint64 * 4),
         ("part", c_char * PART_PATH_BYTES),
         ("padding", c_char * 128),
         ("path", c_char * PATH_BYTES),
@@ -283,11 +289,15 @@ class Journal:
                 self._has_no_part = True
                 return
             raise InputError(
-                f"cannot open the part {part}: {error.strerror}", where=str(self.path)
+                f"cannot open the part {part}: {error.strerror}",
+                where=str(self.path),
+                remedy=_PART_REMEDY,
             ) from error
         if not stat.S_ISREG(status.st_mode) or status.st_ino != header.part_inode:
             raise InputError(
-                f"another file is in the place of the part {part}", where=str(self.path)
+                f"another file is in the place of the part {part}",
+                where=str(self.path),
+                remedy=_PART_REMEDY,
             )
 
     # --- Records ----------------------------------------------------------------------

@@ -59,6 +59,8 @@ _PAUSE, _LONGEST_PAUSE_S = 3.0, 1.0
 FIRST_RETRY_S: Final = 5.0
 _LONGEST_RETRY_S: Final = 300.0
 _AGAIN: Final = f"; tried again, in {_LONGEST_RETRY_S / 60.0:.0f} minutes at the latest"
+#: Sets of targets have numbers from 1 to this one.
+_NUMBERS: Final = 2**32 - 2
 
 #: Job key -> numbers of its targets.
 _Waiting = dict[str, tuple[int, ...]]
@@ -117,6 +119,10 @@ class Partitioner:
         self._made: dict[str, None] = {}
         #: Job key -> its next attempt.
         self._retries: dict[str, _Retry] = {}
+        #: What the targets are on, without their names.
+        self._storage = targets.rpartition(":")[0]
+        #: Number of a set of targets -> what has this number.
+        self._numbered: dict[int, tuple[str, ...]] = {}
         self._lock = threading.Lock()
         self._closed = threading.Event()
         self._workers = UserWorkers(_USERS_AT_ONCE, self._work, self._complaints)
@@ -268,19 +274,24 @@ class Partitioner:
         The number is 0, and nothing is redirected, if a path has a colon.
         """
         roots, slots = tuple(answer.roots), self._assigner.driver.slots
-        number = 0 if any(":" in root for root in roots) else _number_of(targets)
+        number = 0 if any(":" in root for root in roots) else self._number_of(targets)
         age_s = self._redirect_age_s
         return Partition(number, answer.folder, slots, roots, tuple(targets), age_s)
 
+    def _number_of(self, targets: Sequence[str]) -> int:
+        """Return a number for these targets, 1 to 2^32 - 2, in any order.
 
-def _number_of(targets: Sequence[str]) -> int:
-    """Return a number for these targets, 1 or more, in any order.
-
-    It is the same after a restart of the daemon: open files are redirected only if the
-    targets have changed. If two sets have the same number by chance, a change between
-    them redirects nothing.
-    """
-    return 1 + crc32("\0".join(sorted(targets)).encode()) % (2**32 - 1)
+        It is the same after a restart of the daemon: open files are redirected only if
+        the targets have changed. Targets of the same names on another storage are
+        others. No two sets that this object has numbered share a number: a change
+        between them would redirect nothing.
+        """
+        names = (self._storage, *sorted(targets))
+        with self._lock:
+            number = 1 + crc32("\0".join(names).encode()) % _NUMBERS
+            while self._numbered.setdefault(number, names) != names:
+                number = 1 + number % _NUMBERS
+        return number
 
 
 def _user_of(job_key: str) -> int:

@@ -166,7 +166,8 @@ struct page_staging {
     _Atomic uint64_t drained_bytes;  /* written from journals into files */
     _Atomic uint64_t refused_files;  /* files that could not be staged */
     /* Number of the storage targets that new files of the job go to; the same number
-     * means the same targets. 0: not known. It holds as long as the lease. */
+     * means the same targets. 0: not known; UINT32_MAX is not used. It holds as long as
+     * the lease. */
     _Atomic uint32_t partition;
     /* Parts lie in part_folder/0, part_folder/1, ... below this number; 0: in
      * part_folder itself. */

@@ -328,21 +328,21 @@ static int open_part(struct journal *journal)
     if (memchr(header->part, '\0', PART_PATH_BYTES) == NULL)
         return -EPROTO;
     int fd = (int)call(SYS_openat, AT_FDCWD, (long)header->part, flags, 0);
-    if (fd == -ENOENT)
-        return journal_is_empty(journal) ? 0 : -EPROTO;
+    if (fd == -ENOENT && journal_is_empty(journal))
+        return 0;
     if (fd < 0)
         return -EIO;
     journal->part = fd;
-    return is_part_of(fd, header) ? 0 : -EPROTO;
+    return is_part_of(fd, header) && is_whole(journal) ? 0 : -EIO;
 }
 
-static int open_ring(struct journal *journal)
+int journal_open_ring(struct journal *journal)
 {
-    bool apart = journal->header->partition != 0;
-    int answer = apart ? open_part(journal) : 0;
+    bool apart = journal_has_part(journal);
+    int answer = apart ? open_part(journal) : is_whole(journal) ? 0 : -EPROTO;
     if (answer != 0 || (apart && journal->part < 0))
         return answer;
-    return is_whole(journal) ? map_ring(journal) : -EPROTO;
+    return map_ring(journal);
 }
 
 static int examine(struct journal *journal)
@@ -357,7 +357,7 @@ static int examine(struct journal *journal)
     if (header->magic != JOURNAL_MAGIC || header->version != JOURNAL_VERSION ||
         memchr(header->path, '\0', JOURNAL_PATH_BYTES) == NULL)
         return -EPROTO;
-    return open_ring(journal);
+    return 0;
 }
 
 static bool is_failed_name(const char *name)
@@ -366,7 +366,7 @@ static bool is_failed_name(const char *name)
     return suffix != NULL && strcmp(suffix, JOURNAL_FAILED) == 0;
 }
 
-int journal_open(struct journal *journal, const char *name)
+int journal_open_header(struct journal *journal, const char *name)
 {
     const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
     *journal =

@@ -20,6 +20,12 @@
  * whose job has new storage targets go to a part on these targets. The part has the
  * layout of a journal; its header is not used. It is removed before the journal.
  *
+ * The targets of a part may be away for a time after the death of its writer, and the
+ * file may be written meanwhile, on any node. So a process that is about to merge such
+ * a part notes the time of the last change of the file before it looks at the part, in
+ * `file_changed_ns`. If the file has another time before the first step, its data may
+ * be newer than those in the part, and the journal is put aside.
+ *
  * One process appends: it holds the lock LOCK_LIFE as long as it lives. A process that
  * drains holds LOCK_DRAIN. Both are locks of open file descriptions: the kernel
  * releases them when their holder dies. penstock/live/staging/journal.py has the same
@@ -91,7 +97,11 @@ struct journal_header {
     _Atomic uint64_t drained;
     _Atomic uint64_t freed;
     _Atomic uint64_t drained_bytes; /* data drained over the life of the journal */
-    uint64_t unused_drainer[5];
+    /* Of a journal with a part, after the death of its writer: when the file was last
+     * changed, as noted before the part was opened; 0: not noted. FILE_MERGES: the
+     * merge has begun, and may have changed it. */
+    _Atomic uint64_t file_changed_ns;
+    uint64_t unused_drainer[4];
 
     char part[PART_PATH_BYTES]; /* path of the part */
     char padding[128];
@@ -101,6 +111,8 @@ struct journal_header {
 _Static_assert(sizeof(struct journal_header) == JOURNAL_HEADER_BYTES, "one page");
 _Static_assert(sizeof(struct journal_record) <= RECORD_ALIGN_BYTES,
                "a head fits anywhere");
+
+enum { FILE_MERGES = 1 };
 
 /* A journal that this process has open and mapped. */
 struct journal {
@@ -147,9 +159,13 @@ bool journal_name(char name[JOURNAL_NAME_BYTES], const char *folder, uint64_t de
 int journal_create(struct journal *, const struct journal_terms *,
                    const struct staged_file *);
 
-/* Map the journal that has this name; 0 or -errno (-EPROTO: of another version, or its
- * part is gone; -EPERM: of another user; -EIO: its part cannot be read now). */
-int journal_open(struct journal *, const char *name);
+/* Map the header of the journal that has this name; 0 or -errno (-EPROTO: of another
+ * version; -EPERM: of another user). */
+int journal_open_header(struct journal *, const char *name);
+
+/* Map the ring of a journal whose header is mapped; 0 or -errno (-EPROTO: it is damaged;
+ * -EIO: its part cannot be read now, or is not there). */
+int journal_open_ring(struct journal *);
 
 /* Unmap and close the journal; this process loses its locks. */
 void journal_close(struct journal *);

@@ -41,7 +41,7 @@ int stage_flush(int fd)
 {
     struct slot_ref ref =
         stage_is_ready() ? slot_ref_of_fd(fd) : (struct slot_ref){.slot = NULL};
-    int error = ref.slot != NULL ? -drain_slot(ref) : 0;
+    int error = ref.slot != NULL ? -drain_slot(ref) : stage_catch_up(fd);
     int late = atomic_exchange(&slot_late_error[fd], 0);
     return error != 0 ? error : late;
 }
@@ -283,6 +283,12 @@ static bool has_plain_flags(int fd)
            (flags & (O_APPEND | O_DSYNC | O_DIRECT | O_PATH)) == 0;
 }
 
+static bool is_writable(int fd)
+{
+    long flags = raw_call(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+    return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
 static bool is_in_folder(const char *path)
 {
     size_t length = strlen(stage_settings.folder);
@@ -306,11 +312,30 @@ uint8_t stage_kind(int fd, const char *path)
     STORE(slot_index_of_fd[fd], 0);
     if (ref.slot != NULL)
         drain_and_write_through(ref, true);
-    bool shared = foreign_drain_file(device, status.stx_ino, fd, AT_FDCWD, path) != 0;
-    bool stageable = !shared && plain && status.stx_nlink > 0 && !is_in_folder(path) &&
-                     stage_rules_allow(path) &&
+    int shared = foreign_drain_file(device, status.stx_ino, fd, AT_FDCWD, path);
+    bool is_behind = shared < 0 && is_writable(fd);
+    STORE(slot_is_behind[fd], is_behind);
+    bool stageable = shared == 0 && plain && status.stx_nlink > 0 &&
+                     !is_in_folder(path) && stage_rules_allow(path) &&
                      !slot_is_forbidden(device, status.stx_ino);
-    return stageable ? KIND_STAGEABLE : KIND_CONTROLLED;
+    return stageable || is_behind ? KIND_STAGEABLE : KIND_CONTROLLED;
+}
+
+int stage_catch_up(int fd)
+{
+    struct statx status;
+    if (LIKELY(!LOAD(slot_is_behind[fd])) || !stage_is_ready())
+        return 0;
+    int answer = 0;
+    if (stage_stat_fd(fd, &status))
+        answer = foreign_drain_file(stage_device_of(&status), status.stx_ino, fd,
+                                    AT_FDCWD, NULL);
+    if (answer < 0)
+        return -answer;
+    /* It may be staged now. */
+    STORE(slot_is_behind[fd], false);
+    identity_forget(fd);
+    return 0;
 }
 
 /* Get the end offset of the data in a slot. If the slot has another use by now, the
@@ -431,6 +456,8 @@ bool stage_stop(void)
     if (!stage_is_ready() || !identity_owns_table() ||
         atomic_exchange(&stage_settings.stopped, true))
         return false;
+    slot_close_table(); /* a thread that has not seen `stopped` is done after this */
+    slot_open_table();
     stage_write_through_all();
     return true;
 }
@@ -454,6 +481,7 @@ void stage_finish(void)
 /* --- Forks ---------------------------------------------------------------------- */
 
 static struct signal_guard fork_guard;
+static bool fork_has_table; /* read and written with the table locked */
 
 /* The child will share every descriptor: leave all files that are open now. The
  * table stays locked, so that no file becomes staged until the fork is over. */
@@ -463,6 +491,7 @@ static void before_fork(void)
     struct slot_ref ref;
     if (!stage_is_ready())
         return;
+    slot_close_table();
     for (;;) {
         drain_and_write_through_all();
         slot_lock_table(&guard);
@@ -476,18 +505,23 @@ static void before_fork(void)
             STORE(descriptor_kinds[fd], KIND_UNKNOWN);
     }
     fork_guard = guard;
+    fork_has_table = true;
 }
 
 static void after_fork(void)
 {
     struct signal_guard guard = fork_guard;
-    if (stage_is_ready())
-        slot_unlock_table(&guard);
+    if (!fork_has_table)
+        return;
+    fork_has_table = false;
+    slot_unlock_table(&guard);
+    slot_open_table();
 }
 
 static void after_fork_in_child(void)
 {
     struct signal_guard guard = fork_guard;
+    fork_has_table = false;
     if (!LOAD(stage_enabled) || LOAD(seccomp_active))
         return;
     slot_reset_in_child();

@@ -66,6 +66,20 @@ int find_file(const struct journal *, int fd, int at, const char *path);
  * descriptors are tried too, for a file that was renamed or removed. */
 int find_file_of(struct journal *);
 
+/* --- stage_merge.c -------------------------------------------------------------- */
+
+/* Note when the file of a part was last changed, if its writer has died, before the part
+ * is opened. The file is found as by find_file. */
+void merge_note(struct journal *, int fd, int at, const char *path);
+
+/* Before a step whose writer has died: 0, or -EREMCHG if the file was changed since that
+ * was noted. The caller holds LOCK_DRAIN. */
+int merge_check(struct journal *, int file);
+
+/* Note it again after a step that could not read the part. The caller holds
+ * LOCK_DRAIN. */
+void merge_interrupted(struct journal *, int file);
+
 /* --- stage_foreign.c ------------------------------------------------------------ */
 
 /* Waiting for another process that drains a journal. That process holds the lock for
@@ -108,6 +122,7 @@ enum drain_result foreign_merge_part(const char *name, const uint64_t page[2]);
  *   -ENOENT     the file is not there
  *   -ESTALE     the path of the file leads to another file
  *   -EUCLEAN    a record is damaged
+ *   -EREMCHG    the file was written since its part could not be read
  *   -ECANCELED  the journal was put aside
  *   -EBUSY      the program lives and wants to be called before drains
  *   -EAGAIN     another process holds the lock

@@ -131,13 +131,29 @@ int drain_free_ring(struct slot_ref ref)
     return answer;
 }
 
+/* Return the end of the drained data; UINT64_MAX if the use of the slot has ended.
+ * `appended`: return the end of all data. */
+static uint64_t position_in(struct slot_ref ref, bool appended)
+{
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
+        return UINT64_MAX;
+    const struct journal_header *header = ref.slot->journal.header;
+    uint64_t position = atomic_load(appended ? &header->appended : &header->drained);
+    slot_unlock(&guard, ref);
+    return position;
+}
+
 /* Drain through the name of the journal: another thread has closed the file and
  * left the journal to the drainer, or the program has closed our descriptors
- * unseen. */
+ * unseen. -EBADF: the name leads to no journal, or not to this one. */
 static int drain_named(struct slot_ref ref)
 {
+    uint64_t target = position_in(ref, true);
     int answer = foreign_drain_file(ref.device, ref.inode, -1, AT_FDCWD, NULL);
-    return answer < 0 ? answer : 0;
+    if (answer < 0)
+        return answer;
+    return target < UINT64_MAX && position_in(ref, false) < target ? -EBADF : 0;
 }
 
 static int drain_own(struct slot_ref ref)
@@ -189,11 +205,22 @@ static bool try_free(struct slot_ref ref, bool for_good, int error)
     return done;
 }
 
+/* Let no thread begin to append: it could hold up the end of the slot for ever. */
+static void begin_end(struct slot_ref ref)
+{
+    struct signal_guard guard;
+    if (!slot_lock(&guard, ref))
+        return;
+    ref.slot->is_ending = true;
+    slot_unlock(&guard, ref);
+}
+
 /* Drain, and write to the file directly from now on. A drain that fails is final:
  * the journal is put aside, and the next fsync or close reports the error. */
 int drain_and_write_through(struct slot_ref ref, bool for_good)
 {
     int error;
+    begin_end(ref);
     do
         error = -drain_slot(ref);
     while (!try_free(ref, for_good, error));
@@ -202,7 +229,9 @@ int drain_and_write_through(struct slot_ref ref, bool for_good)
 
 void drain_and_write_through_all(void)
 {
-    struct slot_ref ref;
-    while (slot_any_ref(&ref))
-        drain_and_write_through(ref, true);
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        struct slot_ref ref = slot_ref_to(&slots[i]);
+        if (ref.slot != NULL)
+            drain_and_write_through(ref, true);
+    }
 }

@@ -39,15 +39,26 @@ static bool is_of_page(const struct journal *journal, const uint64_t page[2])
            find_is_of_this_boot(header);
 }
 
+static int64_t dead_step(struct journal *journal, int file, uint64_t most)
+{
+    int answer = merge_check(journal, file);
+    if (answer != 0)
+        return answer;
+    int64_t moved = journal_step(journal, file, most);
+    if (moved == -ENOSPC && journal_give_back(journal))
+        moved = journal_step(journal, file, most);
+    if (moved == -EIO)
+        merge_interrupted(journal, file);
+    return moved;
+}
+
 static int64_t locked_step(struct journal *journal, int file, uint64_t most)
 {
     int64_t moved = journal_lock(journal, LOCK_DRAIN);
     if (moved != 0)
         return moved;
-    moved = journal_step(journal, file, most);
-    if (moved == -ENOSPC && !journal_is_locked(journal, LOCK_LIFE) &&
-        journal_give_back(journal))
-        moved = journal_step(journal, file, most);
+    bool lives = journal_is_locked(journal, LOCK_LIFE);
+    moved = lives ? journal_step(journal, file, most) : dead_step(journal, file, most);
     journal_unlock(journal, LOCK_DRAIN);
     return moved;
 }
@@ -126,12 +137,13 @@ static int drain_foreign(struct journal *journal, int file, enum io_class class,
     return answer;
 }
 
-/* Return true if no later drain can succeed: the file was replaced, a record is
- * damaged, or the journal was put aside. The name of the journal is then needed for
+/* Return true if no later drain can succeed: the file was replaced or written, a record
+ * is damaged, or the journal was put aside. The name of the journal is then needed for
  * a new one. */
 static bool is_hopeless(int answer)
 {
-    return answer == -ESTALE || answer == -EUCLEAN || answer == -ECANCELED;
+    return answer == -ESTALE || answer == -EUCLEAN || answer == -ECANCELED ||
+           answer == -EREMCHG;
 }
 
 /* Remove the journal of a dead process if it is empty; put it aside if no drain can
@@ -197,6 +209,43 @@ static int drain_and_clean_up(struct journal *journal, const char *name, int fd,
     return drain_whole(journal, name, find_file(journal, fd, at, path));
 }
 
+/* Open a journal whose file may be at `fd` or at `path`: see find_file. */
+static int open_journal(struct journal *journal, const char *name, int fd, int at,
+                        const char *path)
+{
+    int answer = journal_open_header(journal, name);
+    if (answer != 0)
+        return answer;
+    merge_note(journal, fd, at, path);
+    answer = journal_open_ring(journal);
+    if (answer != 0)
+        journal_close(journal);
+    return answer;
+}
+
+static int open_named(struct journal *journal, const char *name)
+{
+    return open_journal(journal, name, -1, AT_FDCWD, NULL);
+}
+
+/* The part of a journal cannot be read now. Put the journal aside if it belongs to
+ * another file, whose inode this file has by now: return true. */
+static bool is_of_other_file(const char *name, int fd, int at, const char *path)
+{
+    struct journal journal;
+    if (journal_open_header(&journal, name) != 0)
+        return false;
+    int file = find_file(&journal, fd, at, path);
+    if (file >= 0)
+        raw_call(SYS_close, file, 0, 0, 0, 0, 0);
+    /* Its writer stages it no longer. */
+    atomic_fetch_or(&journal.header->flags, JOURNAL_WRITE_THROUGH);
+    if (file == -ESTALE)
+        clean_up(&journal, name, file);
+    journal_close(&journal);
+    return file == -ESTALE;
+}
+
 int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
                        const char *path)
 {
@@ -204,8 +253,10 @@ int foreign_drain_file(uint64_t device, uint64_t inode, int fd, int at,
     char name[JOURNAL_NAME_BYTES];
     if (!journal_name(name, stage_settings.folder, device, inode))
         return 0;
-    int answer = journal_open(&journal, name);
+    int answer = open_journal(&journal, name, fd, at, path);
     if (answer == -ENOENT || answer == -ENOTDIR)
+        return 0;
+    if (answer == -EIO && is_of_other_file(name, fd, at, path))
         return 0;
     if (answer != 0) {
         stage_log("journal is kept, it cannot be read", name, -answer);
@@ -232,7 +283,7 @@ enum drain_result foreign_drain_step(const char *name, const uint64_t page[2])
     const unsigned STEPS = 16; /* then another journal has its turn */
     struct journal journal;
     enum drain_result result = DRAIN_NOTHING;
-    int answer = journal_open(&journal, name);
+    int answer = open_named(&journal, name);
     if (answer != 0)
         return answer == -ENOENT || answer == -EPERM ? DRAIN_NOTHING : DRAIN_KEPT;
     /* A part is merged by its writer, or after its writer's death. */
@@ -258,7 +309,7 @@ enum drain_result foreign_drain_step(const char *name, const uint64_t page[2])
 enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2])
 {
     struct journal journal;
-    if (journal_open(&journal, name) != 0)
+    if (open_named(&journal, name) != 0)
         return DRAIN_NOTHING;
     bool wanted = page[1] == 0 || is_of_page(&journal, page);
     bool ended = wanted && !journal_is_locked(&journal, LOCK_LIFE);
@@ -271,7 +322,7 @@ enum drain_result foreign_drain_ended(const char *name, const uint64_t page[2])
 enum drain_result foreign_merge_part(const char *name, const uint64_t page[2])
 {
     struct journal journal;
-    if (journal_open(&journal, name) != 0)
+    if (open_named(&journal, name) != 0)
         return DRAIN_NOTHING;
     bool wanted = is_of_page(&journal, page) && journal_has_part(&journal);
     if (wanted) {
@@ -298,14 +349,15 @@ int foreign_drain_on_request(const char *name, unsigned limit_ms)
 {
     struct lock_wait wait = {.most_naps = limit_ms};
     struct journal journal;
-    int answer = journal_open(&journal, name);
+    int answer = open_named(&journal, name);
     if (answer != 0)
         return answer == -ENOENT ? 0 : answer; /* another process was faster */
     answer = drain_on_request(&journal, &wait);
     if (answer == 0 && (answer = lock_for_drain(&journal, &wait)) == 0) {
         clean_up_locked(&journal, name, 0);
         journal_unlock(&journal, LOCK_DRAIN);
-    }
+    } else if (answer == -EREMCHG)
+        clean_up(&journal, name, answer);
     journal_close(&journal);
     return answer;
 }

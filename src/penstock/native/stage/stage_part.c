@@ -20,16 +20,15 @@
 
 /* The mark of a file that is never redirected. It is also the mark of files that were
  * opened before the partition was known. */
-static const uint8_t FIXED = 1;
+static const uint32_t FIXED = 1;
 
-/* There are 254 other marks, so that two partitions may have the same mark: a change
- * between them redirects nothing. */
-static uint8_t mark_of(uint32_t partition)
+/* Every partition has a mark of its own. The greatest number is none. */
+static uint32_t mark_of(uint32_t partition)
 {
-    return partition == 0 ? FIXED : (uint8_t)(2 + (partition - 1) % 254);
+    return partition == UINT32_MAX ? FIXED : partition + 1;
 }
 
-static uint8_t present_mark(void)
+static uint32_t present_mark(void)
 {
     return mark_of(LOAD(attached_page->staging.partition));
 }
@@ -41,7 +40,7 @@ static uint32_t now_ms(void)
 
 void part_note_opened(int fd)
 {
-    uint8_t mark = present_mark();
+    uint32_t mark = present_mark();
     if (mark > FIXED)
         STORE(slot_opened_ms[fd], now_ms());
     STORE(slot_opened_here[fd], mark);
@@ -63,7 +62,7 @@ static bool is_young(int fd)
 
 uint32_t part_wanted(int fd)
 {
-    uint8_t mark = LOAD(slot_opened_here[fd]);
+    uint32_t mark = LOAD(slot_opened_here[fd]);
     if (mark <= FIXED || mark == present_mark() || is_young(fd))
         return 0;
     uint32_t partition = pace_partition();

@@ -197,19 +197,34 @@ static int make_memory_folder(char folder[1024], uint64_t user)
     return answer == -EEXIST ? 0 : (int)answer;
 }
 
+/* Wait until the process that writes the folder into the page has done so; false if it
+ * takes too long: it was killed. */
+static bool is_filled(struct penstock_page *page)
+{
+    const struct timespec nap = {0, 100000};
+    for (int naps = 0; naps < 100; naps++) {
+        if (atomic_load(&page->staging.folder_state) != FOLDER_FILLED)
+            return true;
+        raw_call(SYS_nanosleep, (long)&nap, 0, 0, 0, 0, 0);
+    }
+    return false;
+}
+
 /* Write the folder into the page: the agent starts a drainer for it. A job with
  * several folders has no drainer, which could not tell how much is left to drain. */
 static void publish_folder(void)
 {
     struct penstock_page *page = attached_page;
-    uint32_t state = FOLDER_UNKNOWN;
+    uint32_t state = FOLDER_UNKNOWN, filled = FOLDER_FILLED;
     if (page == NULL)
         return;
     if (atomic_compare_exchange_strong(&page->staging.folder_state, &state,
                                        FOLDER_FILLED)) {
         memcpy(page->folder, stage_settings.folder, sizeof page->folder);
-        atomic_store(&page->staging.folder_state, FOLDER_KNOWN);
-    } else if (state == FOLDER_FILLED ||
+        /* Unless another process has given up to wait, and stored SEVERAL. */
+        atomic_compare_exchange_strong(&page->staging.folder_state, &filled,
+                                       FOLDER_KNOWN);
+    } else if (!is_filled(page) ||
                strncmp(page->folder, stage_settings.folder, FOLDER_BYTES) != 0) {
         atomic_store(&page->staging.folder_state, FOLDERS_SEVERAL);
     }

@@ -19,13 +19,15 @@ enum { FORBIDDEN_FILES = 1024 };
 
 struct slot slots[SLOT_COUNT];
 _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
-_Atomic uint8_t slot_opened_here[KNOWN_DESCRIPTORS];
+_Atomic uint32_t slot_opened_here[KNOWN_DESCRIPTORS];
 _Atomic uint32_t slot_opened_ms[KNOWN_DESCRIPTORS];
 _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
+_Atomic bool slot_is_behind[KNOWN_DESCRIPTORS];
 _Atomic(stage_callback *) slot_callback_of_fd[KNOWN_DESCRIPTORS];
 
 static atomic_int table_lock;
-static _Atomic uint32_t *awake; /* the kernel sets it to 0 in a child of any fork */
+static atomic_uint table_closed; /* by so many threads */
+static _Atomic uint32_t *awake;  /* the kernel sets it to 0 in a child of any fork */
 static struct {
     uint64_t device, inode;
 } forbidden[FORBIDDEN_FILES];
@@ -186,6 +188,7 @@ static void reset(struct slot *slot)
     slot->file = -1;
     slot->journal = (struct journal){.fd = -1, .part = -1};
     slot->callback = NULL;
+    slot->is_ending = false;
 }
 
 /* After a fork that the library did not see: drop everything of the parent. */
@@ -206,6 +209,7 @@ void slot_reset_in_child(void)
         STORE(descriptor_kinds[fd], KIND_UNKNOWN);
     }
     atomic_store(&table_lock, 0);
+    atomic_store(&table_closed, 0);
     identity_claim_table();
     STORE(*awake, 1);
 }
@@ -300,6 +304,20 @@ void slot_free(struct slot *slot, bool for_good, int error)
     ADD(slot->generation, 1);
 }
 
+/* A thread that is taking a slot has the table locked. */
+void slot_close_table(void)
+{
+    struct signal_guard guard;
+    atomic_fetch_add(&table_closed, 1);
+    slot_lock_table(&guard);
+    slot_unlock_table(&guard);
+}
+
+void slot_open_table(void)
+{
+    atomic_fetch_sub(&table_closed, 1);
+}
+
 static struct slot *find_free_slot(void)
 {
     for (int i = 0; i < SLOT_COUNT; i++)
@@ -352,6 +370,7 @@ static void assign_slot(struct slot *slot, int fd, const struct staged_file *fil
     STORE(slot->partition, journal->header->partition);
     slot->journal = *journal;
     slot->file = own;
+    slot->is_ending = false;
     slot->callback = atomic_load(&slot_callback_of_fd[fd]);
     slot->callback_fd = fd;
     if (slot->callback != NULL)
@@ -448,8 +467,9 @@ static int stage_descriptor(int fd, const struct staged_file *file,
     slot_lock_table(&guard);
     stage_note_process();
     *ref = slot_ref_of_file(file->device, file->inode);
+    bool closed = atomic_load(&table_closed) > 0 || LOAD(stage_settings.stopped);
     if (ref->slot == NULL)
-        answer = fill_slot(fd, file, part);
+        answer = closed ? -EBUSY : fill_slot(fd, file, part);
     if (answer == 0)
         *ref = slot_ref_of_file(file->device, file->inode);
     if (ref->slot != NULL)

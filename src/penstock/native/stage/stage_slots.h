@@ -28,6 +28,8 @@ struct slot {
      * the journal. A sync must include them. Both counts only grow, over all uses. */
     _Atomic uint64_t changes, synced_changes;
     struct journal journal;
+    /* True while a thread ends the use of the slot: nothing more is appended. */
+    bool is_ending;
     stage_callback *callback;
     int callback_fd;
 };
@@ -55,15 +57,19 @@ struct signal_guard {
 extern struct slot slots[SLOT_COUNT];
 
 /* By descriptor of the program: index of its slot + 1 (0: none); whether this process
- * image opened it, and which partition was in force then (part_mark; 0: not opened
+ * image opened it, and which partition was in force then (stage_part.c; 0: not opened
  * here); the error of a drain that no call has reported yet. */
 extern _Atomic uint8_t slot_index_of_fd[KNOWN_DESCRIPTORS];
-extern _Atomic uint8_t slot_opened_here[KNOWN_DESCRIPTORS];
+extern _Atomic uint32_t slot_opened_here[KNOWN_DESCRIPTORS];
 extern _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
 
 /* By descriptor: when it was opened (ms, modulo 2^32), if slot_opened_here has a
  * partition. */
 extern _Atomic uint32_t slot_opened_ms[KNOWN_DESCRIPTORS];
+
+/* By descriptor: true if another process has left data in a journal of the file that
+ * cannot be drained now. They come first: nothing is written until they are. */
+extern _Atomic bool slot_is_behind[KNOWN_DESCRIPTORS];
 
 /* By descriptor: the program's function to call before a drain. It stays when the use
  * of a slot ends: the file may be staged again. */
@@ -106,6 +112,11 @@ void slot_forbid(uint64_t device, uint64_t inode);
 /* Log and count that a file cannot be staged. */
 void slot_refuse(int fd, int error);
 
+/* Let no slot be taken until slot_open_table: files that are not staged by then are
+ * written through. Threads may do so at the same time. */
+void slot_close_table(void);
+void slot_open_table(void);
+
 /* Stage the file of `fd` from now on; with `part`, into a part of its own. */
 struct slot_ref slot_admit(int fd, const struct part_place *part);
 
@@ -113,6 +124,11 @@ struct slot_ref slot_admit(int fd, const struct part_place *part);
  * and slot. */
 void slot_end_journal(struct slot *, int error);
 void slot_free(struct slot *, bool for_good, int error);
+
+/* --- stage.c --------------------------------------------------------------------- */
+
+/* Try to drain what slot_is_behind is about; 0, or the error if that fails. */
+int stage_catch_up(int fd);
 
 /* --- stage_part.c ---------------------------------------------------------------- */
 
@@ -161,8 +177,12 @@ void drain_call_program(struct slot_ref);
 /* Drain all data that had been written when this was called; 0 or -errno. */
 int drain_slot(struct slot_ref);
 
-/* Drain, and write to the file directly from now on; 0 or an error. */
+/* Drain, and write to the file directly from now on; 0 or an error. Other threads that
+ * write to the file meanwhile do so directly, and after the drain. */
 int drain_and_write_through(struct slot_ref, bool for_good);
+
+/* The same for all files that are staged now; not for those that other threads begin to
+ * stage meanwhile. */
 void drain_and_write_through_all(void);
 
 #endif

@@ -58,6 +58,7 @@ struct order {
     bool here;
     bool claimed; /* the offset of the descriptor was moved already */
     bool shared;  /* another process has come to use the file */
+    bool is_late; /* another thread ends the use of the slot */
     uint64_t done;
     int error;
 };
@@ -117,7 +118,9 @@ static enum verdict append_once(struct slot_ref ref, const struct load *load,
     if (!slot_lock(&guard, ref))
         return THROUGH;
     uint64_t before = order->done;
-    if ((!first || !is_shared(ref.slot)) && (!first || claim_offset(order, load->size)))
+    order->is_late = first && ref.slot->is_ending;
+    bool may_begin = !first || !(order->is_late || is_shared(ref.slot));
+    if (may_begin && (!first || claim_offset(order, load->size)))
         verdict = append(&ref.slot->journal, load, order) ? FULL : ABSORBED;
     /* Count the data now: they will be drained whatever the call returns. */
     if (journal_has_part(&ref.slot->journal))
@@ -253,6 +256,12 @@ static bool write_staged(int fd, const struct load *load, int64_t offset,
     uint32_t partition;
     if (!stage_is_ready())
         return false;
+    int error = stage_catch_up(fd);
+    if (RARELY(error != 0)) {
+        errno = error;
+        *answer = -1;
+        return true;
+    }
     struct slot_ref ref = slot_ref_of_fd(fd);
     bool wanted = is_wanted(fd, ref, &partition);
     if (end_other_part(&ref, partition, answer))
@@ -272,7 +281,7 @@ static bool write_staged(int fd, const struct load *load, int64_t offset,
     if (verdict != THROUGH)
         return finish_write(ref, load, &order, answer);
     /* The part that was taken is drained; then the whole call is made. */
-    drain_and_write_through(ref, true);
+    drain_and_write_through(ref, !order.is_late);
     set_offset(&order, 0);
     return false;
 }

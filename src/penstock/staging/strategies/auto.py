@@ -13,8 +13,9 @@ Constraints
     3. ``none`` also if nothing can be simulated: the bandwidth is not known, or more
        than 8 applications write. Bounds count applications and steps of simulations,
        never time: the same situation always gets the same plan.
-    4. Strategies that stage are simulated only where there are buffers, those that
-       divide the storage targets only where there are at least as many as applications.
+    4. Strategies that stage are simulated only where all that write have buffers, those
+       that divide the storage targets only where there are at least as many as
+       applications.
 
 Parameters
     use
@@ -169,8 +170,9 @@ def _slowdowns(
 
 def _candidates(situation: Situation, forecast: Forecast, use: str) -> Sequence[str]:
     names = [_NONE]
+    all_stage = all(a.can_stage for a in situation.applications if a.in_phase)
     for name in _COMPARED[use]:
-        if name in _STAGE and not forecast.can_stage:
+        if name in _STAGE and not (forecast.can_stage and all_stage):
             continue
         if name in _PARTITION and situation.target_count < max(
             len(situation.applications), 2

@@ -107,6 +107,20 @@ def test_the_second_stages_and_is_held() -> None:
     assert node.rates["0:b"] == B
 
 
+def test_a_job_without_journals_is_not_held() -> None:
+    node = Node("2a")
+    node.report("a", 10.0)
+    node.now = 1.0
+    node.report("b", 1.0, can_stage=False)
+    assert node.stages == {}
+    assert node.rates["0:b"] == pytest.approx(B / 2, rel=0.02)
+    # Its next program has some.
+    node.now = 2.0
+    node.report("b", 2.0)
+    assert node.stages == {"0:b": True}
+    assert node.rates["0:b"] <= HELD
+
+
 def test_what_a_job_draws_alone_does_not_depend_on_its_order() -> None:
     """Forecasts divide by it: a job that may not drain must not look slow."""
     node = Node("2a")
@@ -253,6 +267,17 @@ def test_a_job_that_claims_several_nodes_is_not_redirected() -> None:
     node.coordinator.receive("n", JobJoined("0:c", 0, "0", 4, 0.0), node.now)
     node.coordinator.set_partition("0:c", Partition(1, "/jobs/c"))
     node.decide()
+    assert node.partitions == {"0:c": Partition(0, "/jobs/c")}
+
+
+def test_a_job_whose_user_claims_several_nodes_is_not_redirected() -> None:
+    """A stranger's number of nodes is not believed, but nothing is redirected."""
+    node = Node("3b", targets=2)
+    joined = JobJoined("0:c", 7, "7", 0, 0.0, several_nodes=True)
+    node.coordinator.receive("n", joined, node.now)
+    node.coordinator.set_partition("0:c", Partition(1, "/jobs/c"))
+    node.decide()
+    assert node.coordinator._jobs["0:c"].nodes == 1
     assert node.partitions == {"0:c": Partition(0, "/jobs/c")}
 
 

@@ -39,6 +39,19 @@ def test_the_second_stages_behind_the_first() -> None:
     assert orders["b"].drain
 
 
+def test_a_job_without_journals_writes_through() -> None:
+    """It would be held until its turn to drain, and has nothing to drain."""
+    stager = _stager("2a")
+    both = [
+        ApplicationStatus("a", phase_began_s=0.0),
+        ApplicationStatus("b", phase_began_s=1.0, can_stage=False),
+    ]
+    assert not stager.decide(both, 2.0)["b"].stage
+    third = ApplicationStatus("c", phase_began_s=1.5, staged_bytes=5.0)
+    orders = stager.decide([*both, third], 2.0)
+    assert [orders[name].stage for name in "abc"] == [False, False, True]
+
+
 def test_windows_are_taken_in_turn() -> None:
     stager = _stager("2b:flush=window,window=2")
     blocked = [

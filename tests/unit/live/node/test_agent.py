@@ -202,7 +202,9 @@ def test_a_process_is_attached(tmp_path: Path) -> None:
         assert reply.prefixes == ["/home/me"]
         storage = storage_name("/home/me")
         assert rig.take(JobJoined) == [
-            JobJoined(key(), ME.user, str(ME.group), 3, 7.0, storage)
+            JobJoined(
+                *(key(), ME.user, str(ME.group), 3, 7.0, storage), several_nodes=True
+            )
         ]
         with Page.open(Path(reply.page)) as page:
             rig.agent.receive(Grants({key(): 0.0, "0:unknown": 5.0}))
@@ -281,10 +283,23 @@ def test_an_untrusted_peer_cannot_claim_nodes(tmp_path: Path) -> None:
         reply = await rig.attach(peer=stranger, nodes=99)
         if os.geteuid() == 0:
             assert Path(reply.page).stat().st_uid == 54321
-            assert rig.take(JobJoined) == [JobJoined("54321:a", 54321, "54321", 0, 0.0)]
+            # But such a claim keeps its files from being redirected.
+            facts = ("54321:a", 54321, "54321", 0, 0.0)
+            assert rig.take(JobJoined) == [JobJoined(*facts, several_nodes=True)]
         else:
             # Only root can give the page to its user.
             assert isinstance(reply, Refused)
+
+    with_agent(tmp_path, act)
+
+
+def test_a_process_that_claims_nodes_later(tmp_path: Path) -> None:
+    async def act(rig: AgentRig) -> None:
+        await rig.attach()
+        await rig.attach(nodes=2)
+        await rig.attach(nodes=2)
+        joined = rig.take(JobJoined)
+        assert [message.several_nodes for message in joined] == [False, True]
 
     with_agent(tmp_path, act)
 

@@ -109,6 +109,7 @@ def test_staged_data_are_drained_beside_the_program(
         program.stdout.readline()
         assert job.page.journal_folder == tmp_path / "journals"
         counts = job.read_counters(0.001, reads=True)
+        assert counts.can_stage
         assert (counts.staged_bytes, counts.moved_bytes, counts.idle_s) == (
             100_000.0,
             0.0,
@@ -322,6 +323,18 @@ def test_the_next_controller_learns_which_targets_it_has(job: LocalJob) -> None:
     again = LocalJob.reopen(job.page.path)
     assert again is not None
     assert again.joined_message().targets == ("A", "C")
+    again.close()
+
+
+def test_the_next_controller_learns_that_it_has_several_nodes(job: LocalJob) -> None:
+    """Otherwise files would be redirected until the second node has joined again."""
+    job.add(os.getpid())
+    job.place(Partition(7, "/data/a", targets=("A",)))
+    assert not job.joined_message().several_nodes
+    job.place(Partition(0, "/data/a", targets=("A",)))
+    again = LocalJob.reopen(job.page.path)
+    assert again is not None
+    assert again.joined_message().several_nodes
     again.close()
 
 

@@ -62,12 +62,37 @@ def test_the_partition_is_told_when_the_folder_is_there(tmp_path: Path) -> None:
     until(lambda: told[-1][0] == f"{OWN}b")
     # The same number means the same targets, for all jobs and all daemons.
     numbers = [partition.number for _, partition in told]
-    assert numbers == [2363233924, 2356816227, 2356816227, 2363233924, 2356816227]
+    one, both = numbers[:2]
+    assert numbers == [one, both, both, one, both]
+    assert 0 < one != both > 0
+    later = Partitioner(f"directories:{tmp_path}/targets:x,y", "/{job}", LOG)
+    assert [later._number_of(names) for names in ("x", "yx")] == [one, both]
+    later.close()
     assert [job for job, _ in told] == [f"{OWN}a"] * 4 + [f"{OWN}b"]
     roots = tuple(str((tmp_path / "targets" / name).resolve()) for name in "xy")
     place = f"{tmp_path}/jobs/a"
     assert told[0][1] == Partition(numbers[0], place, 2, roots, ("x",), 2.5)
     made.close()
+
+
+def test_no_two_sets_of_targets_have_the_same_number(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A change between them would redirect nothing."""
+    monkeypatch.setattr(partitioner, "crc32", lambda _: 2**32 - 3)
+    made = _partitioner(tmp_path)
+    sets = ("x", "y", "xy", "yx", "x")
+    assert [made._number_of(names) for names in sets] == [2**32 - 2, 1, 2, 2, 2**32 - 2]
+    made.close()
+
+
+def test_targets_of_the_same_names_on_another_storage_have_another_number(
+    tmp_path: Path,
+) -> None:
+    first, second = (_partitioner(tmp_path / name) for name in ("first", "second"))
+    assert first._number_of(["x"]) != second._number_of(["x"])
+    first.close()
+    second.close()
 
 
 def test_files_in_a_folder_with_a_colon_are_not_redirected(tmp_path: Path) -> None:

@@ -185,6 +185,13 @@ def test_only_possible_strategies_are_simulated(
     assert not {"1a", "1b", "2a", "2b"} & set(unbuffered.asked)
 
 
+def test_staging_is_not_simulated_while_one_that_cannot_stage_writes() -> None:
+    forecast = FixedForecast({"none": 1.0})
+    without = replace(A, can_stage=False)
+    _decide(Situation(10.0, 8, (without, B), forecast=forecast))
+    assert forecast.asked == ["none", "3a", "3b"]
+
+
 @pytest.mark.parametrize(
     ("use", "asked"),
     [("stage", "none 1a 1b 2a 2b"), ("partition", "none 3a 3b")],

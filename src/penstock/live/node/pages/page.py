@@ -29,6 +29,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from penstock.live.node.pages.page_layout import (
     FOLDER_KNOWN,
+    FOLDER_UNKNOWN,
     LEASE_MAX_S,
     MAGIC,
     NO_BUCKET,
@@ -183,6 +184,8 @@ class PageState(NamedTuple):
         The counters of staging.
     bypass_setups
         Number of set-ups seen of io_uring and libaio, which cannot be controlled.
+    has_journals
+        Whether a process has a folder for journals.
     """
 
     operations_begun: int
@@ -190,6 +193,7 @@ class PageState(NamedTuple):
     announced: Announced
     staged: Staged
     bypass_setups: int
+    has_journals: bool
 
 
 class Page:
@@ -446,6 +450,7 @@ class Page:
             ),
             staged,
             page.bypass_setups,
+            staging.folder_state != FOLDER_UNKNOWN,
         )
 
     def _check_volumes(self, calls: tuple[Counters, ...], staged: Staged) -> None:

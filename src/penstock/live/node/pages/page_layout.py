@@ -16,6 +16,7 @@ from penstock.errors import InputError
 
 __all__ = [
     "FOLDER_KNOWN",
+    "FOLDER_UNKNOWN",
     "LAYOUT",
     "LEASE_MAX_S",
     "MAGIC",
@@ -53,6 +54,7 @@ NO_BUCKET: Final = 255
 _FOLDER_BYTES: Final = 1024
 PART_FOLDER_BYTES: Final = 512
 PART_ROOTS_BYTES: Final = 1024
+FOLDER_UNKNOWN: Final = 0
 FOLDER_KNOWN: Final = 2
 
 

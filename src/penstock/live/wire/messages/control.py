@@ -79,6 +79,9 @@ class JobJoined(Message):
     """Name that jobs like it have in the batch system; "": its own name tells."""
     targets: tuple[Text, ...] = ()
     """Names of the storage targets that an earlier controller has given it."""
+    several_nodes: bool = False
+    """True if its user says that it has more than one node, or an earlier controller
+    has seen it: open files of such a job are never redirected."""
 
 
 class JobLeft(Message):
@@ -143,6 +146,8 @@ class JobCounters(msgspec.Struct, frozen=True, array_like=True):
     """Gaps so far inside announced phases, in which no call began or ended."""
     paused_s: Counted = 0.0
     """Length of these gaps."""
+    can_stage: bool = True
+    """False if none of its programs has a folder for journals."""
 
 
 class CounterReport(Message):

@@ -47,7 +47,8 @@ class AttachProcess(Message):
     """Unique among the jobs of the caller's user."""
     nodes: Count = 0
     """Number of nodes of the job, believed only from trusted callers; 0: count the
-    agents that serve the job."""
+    agents that serve the job. From any caller, a number above 1 keeps the job's open
+    files from being redirected."""
     volume_bytes: AnnouncedBytes = 0.0
     """Volume of each of the job's operations; 0: unknown."""
     folder: Text = ""
