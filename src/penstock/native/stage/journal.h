@@ -163,8 +163,8 @@ int journal_create(struct journal *, const struct journal_terms *,
  * version; -EPERM: of another user). */
 int journal_open_header(struct journal *, const char *name);
 
-/* Map the ring of a journal whose header is mapped; 0 or -errno (-EPROTO: it is damaged;
- * -EIO: its part cannot be read now, or is not there). */
+/* Map the ring of a journal whose header is mapped; 0 or -errno (-EPROTO: it is
+ * damaged; -EIO: its part cannot be read now, or is not there). */
 int journal_open_ring(struct journal *);
 
 /* Unmap and close the journal; this process loses its locks. */

@@ -68,8 +68,8 @@ int find_file_of(struct journal *);
 
 /* --- stage_merge.c -------------------------------------------------------------- */
 
-/* Note when the file of a part was last changed, if its writer has died, before the part
- * is opened. The file is found as by find_file. */
+/* Note when the file of a part was last changed, if its writer has died. Call it before
+ * the part is opened. The file is found as by find_file. */
 void merge_note(struct journal *, int fd, int at, const char *path);
 
 /* Before a step whose writer has died: 0, or -EREMCHG if the file was changed since that
