@@ -72,8 +72,8 @@ int find_file_of(struct journal *);
  * the part is opened. The file is found as by find_file. */
 void merge_note(struct journal *, int fd, int at, const char *path);
 
-/* Before a step whose writer has died: 0, or -EREMCHG if the file was changed since that
- * was noted. The caller holds LOCK_DRAIN. */
+/* Before a step whose writer has died: 0, or -EREMCHG if the file was changed since
+ * that was noted. The caller holds LOCK_DRAIN. */
 int merge_check(struct journal *, int file);
 
 /* Note it again after a step that could not read the part. The caller holds

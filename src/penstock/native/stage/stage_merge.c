@@ -2,17 +2,18 @@
  *
  * Merges of parts whose writers have died: never over newer data.
  *
- * The targets of a part may be away for hours, or may not answer. Meanwhile the file may
- * be written, also by programs without the library and on other nodes, which know
+ * The targets of a part may be away for hours, or may not answer. Meanwhile the file
+ * may be written, also by programs without the library and on other nodes, which know
  * nothing of the part. So the time of the last change of the file is noted in the
  * journal before the part is opened, and compared before every step. The file is synced
  * before: many file systems keep the time of their servers, who learn late of writes.
  *
- * From its first step on, the merge itself changes the file: FILE_MERGES takes the place
- * of the time, and nothing is compared. A process that comes to a merge which another
- * one has begun, and one that cannot go on, note the time anew. All this is done with
- * LOCK_DRAIN, as the steps are, so that a process may be killed at any moment: the next
- * one finds a time at which nobody but mergers had changed the file, or none.
+ * From its first step on, the merge itself changes the file: FILE_MERGES takes the
+ * place of the time, and nothing is compared. A process that comes to a merge which
+ * another one has begun, and one that cannot go on, note the time anew. All this is
+ * done with LOCK_DRAIN, as the steps are, so that a process may be killed at any
+ * moment: the next one finds a time at which nobody but mergers had changed the file,
+ * or none.
  */
 #include <errno.h>
 #include <fcntl.h>
