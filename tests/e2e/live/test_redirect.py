@@ -605,7 +605,7 @@ def test_the_part_of_a_killed_process_is_merged_while_the_job_runs(
         _sweep([leftover])
         assert _text(redirected) == "one "
     assert local.orphaned_parts(102.0) == []  # it was looked at just now
-    local.remove(writer.process.pid, None)
+    local.remove(writer.process.pid, 0)
     (leftover,) = local.orphaned_parts(102.0)
     assert leftover.is_orphaned
     _sweep([leftover])

@@ -328,7 +328,7 @@ def test_the_next_controller_learns_which_targets_it_has(job: LocalJob) -> None:
 
 def test_the_next_controller_learns_that_it_has_several_nodes(job: LocalJob) -> None:
     """Otherwise files would be redirected until the second node has joined again."""
-    job.add(os.getpid())
+    job.add(os.getpid(), START)
     job.place(Partition(7, "/data/a", targets=("A",)))
     assert not job.joined_message().several_nodes
     job.place(Partition(0, "/data/a", targets=("A",)))
