@@ -43,6 +43,7 @@ import msgspec
 
 from penstock.kernel_text import kernel_lines
 from penstock.live.wire.identity import is_operator
+from penstock.mount.job_lookups import JobLookups
 
 __all__ = ["CONDITIONS", "FileOpener", "Rule", "application_of"]
 
@@ -67,12 +68,22 @@ class FileOpener:
         Thread and user, as reported by the kernel.
     file
         Path of the file relative to the mount point, with a leading ``/``.
+    lookups
+        Look for jobs.
     """
 
-    def __init__(self, pid: int, uid: int, file: str, proc: Path = _PROC) -> None:
+    def __init__(
+        self,
+        pid: int,
+        uid: int,
+        file: str,
+        proc: Path = _PROC,
+        lookups: JobLookups | None = None,
+    ) -> None:
         self.uid = uid
         self.file = file
         self._proc = proc / str(pid)
+        self._lookups = lookups or JobLookups()
 
     @cached_property
     def programs(self) -> list[str]:
@@ -115,6 +126,10 @@ class FileOpener:
         the job name. The note must belong to root or to this process, and must name
         the user of the process: so a program cannot claim a job of another user.
         """
+        return self._lookups.names(self.uid, self._find_jobs)
+
+    def _find_jobs(self) -> list[str]:
+        """Return the jobs of the process; this may wait for the storage."""
         variables = self._read("environ").split(b"\0")
         pages = [v.removeprefix(_PAGE) for v in variables if v.startswith(_PAGE)]
         return _job_names(Path(os.fsdecode(pages[0])), self.uid) if pages else []

@@ -22,6 +22,7 @@ from penstock.mount.callbacks import ErrorLog, SchedulerCallbacks, scheduler_poi
 from penstock.mount.control import ApplicationState, SchedulerStatus
 from penstock.mount.data_path import MAX_APPLICATIONS, DataPath
 from penstock.mount.exchange import CreditLink, MountState
+from penstock.mount.job_lookups import JobLookups
 from penstock.mount.limits import Limits
 from penstock.mount.rules import FileOpener, application_of
 from penstock.mount.slo_settings import SloSettings, slo_settings_from
@@ -98,6 +99,7 @@ class _ScheduledApplications:
         self.settings = settings
         self._data_path = data_path
         self._errors = ErrorLog("a rule of the mount")
+        self._job_lookups = JobLookups()
         now = time.monotonic()
         self._scheduler: QosScheduler = settings.scheduler.make(settings.slos, now)
         self._credit: CreditScheduler = with_credit(self._scheduler)
@@ -224,12 +226,12 @@ class _ScheduledApplications:
     def _classify(self, pid: int, uid: int, path: bytes) -> int:
         """Return the index of the application of a process that uses a file.
 
-        The data path calls this in the thread of the request: a rule about jobs reads
-        the environment of the process, which may wait for this mount itself.
+        The data path calls this in the thread of the request, so it must not wait for
+        the storage, which may be this mount itself.
         """
         settings = self.settings
         with self._errors:
-            opener = FileOpener(pid, uid, os.fsdecode(path))
+            opener = FileOpener(pid, uid, os.fsdecode(path), lookups=self._job_lookups)
             name = application_of(opener, settings.rules, settings.default)
             return self._indices[name]
         return self._indices[settings.default]
