@@ -90,7 +90,7 @@ class Mounted:
         """Unmount, and end the process."""
         while self.is_mounted():
             subprocess.run(["umount", "-l", str(self.point)], check=False, timeout=120)
-        if self.pid and _alive(self.pid):
+        if self.pid and _serves(self.pid, self.point):
             os.kill(self.pid, signal.SIGKILL)
 
 
@@ -105,9 +105,10 @@ def penstock(*arguments: str, home: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _alive(pid: int) -> bool:
+def _serves(pid: int, point: Path) -> bool:
+    """Return True if a process is that of the mount: numbers are soon used again."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"mount" in command
+    return os.fsencode(point) in command.split(b"\0")
