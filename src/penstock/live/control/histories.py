@@ -37,7 +37,18 @@ def past_of(
         Returns what was saved under a key, or None.
     """
     own = recall(message.job_key)
-    return own if own is not None else namesake_past(message, recall, now)
+    if own is not None and own.is_of_use:
+        return own
+    namesake = namesake_past(message, recall, now)
+    if own is None or namesake is None:
+        return namesake or own
+    # It has done nothing yet, and the controller was restarted.
+    return replace(
+        namesake,
+        release_s=own.release_s,
+        lost_s=own.lost_s,
+        shown_lost_s=own.shown_lost_s,
+    )
 
 
 def namesake_past(

@@ -31,6 +31,15 @@ def test_the_own_history_counts_first() -> None:
     assert past_of(joined("12"), SAVED.get, 100.0) == OWN
 
 
+def test_a_job_that_has_done_nothing_before_a_restart_learns_from_its_namesakes() -> (
+    None
+):
+    saved = SAVED | {"7:13": JobHistory(40.0), "7:14": JobHistory(50.0)}
+    expected = JobHistory(40.0, 0.0, 5, 50.0, (7.0, 8.0), 0.0, 16)
+    assert past_of(joined("13"), saved.get, 100.0) == expected
+    assert past_of(joined("14", "other"), saved.get, 100.0) == JobHistory(50.0)
+
+
 def test_a_new_number_gets_what_was_learnt_and_nothing_that_was_lost() -> None:
     expected = JobHistory(100.0, 0.0, 5, 50.0, (7.0, 8.0), 0.0, 16)
     assert past_of(joined("13"), SAVED.get, 100.0) == expected
