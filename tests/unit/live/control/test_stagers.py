@@ -37,6 +37,8 @@ def job_on(storage: SharedStorage, key: str, begun_s: float = inf) -> JobRecord:
     """Return a job, which has written since `begun_s`."""
     phases, predictor = PhaseDetector(0.1), VolumePredictor()
     job = JobRecord(key, 7, 0, storage, phases, predictor, 0.0, 0.0)
+    # It has journals.
+    job.counters["n"] = JobCounters(key, 0, 0.0, 0.0, waiting=False, idle_s=0.0)
     if begun_s < inf:
         storage.controller.post(key, begun_s, 500.0)
         job.phases.is_active, job.phases.began_s = True, begun_s
