@@ -272,8 +272,8 @@ class Settings:
     metrics: str = _setting(
         "",
         host_and_port,
-        "HOST:PORT at which Prometheus can read metrics; default: no metrics",
-        "HOST:PORT",
+        "where Prometheus, or another USER, can read metrics; default: no metrics",
+        "[USER@]HOST:PORT",
     )
     web: str = _setting(
         "",

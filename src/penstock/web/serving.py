@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from penstock.live.wire.frames import Peer
-from penstock.web.identity.peers import CONNECTION, UNIX_HOST
+from penstock.live.wire.peers import CONNECTION, UNIX_HOST
 
 __all__ = ["serve_app"]
 

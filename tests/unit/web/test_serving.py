@@ -15,8 +15,8 @@ pytest.importorskip("uvicorn", reason="needs the extra `web`")
 
 from starlette.types import Receive, Scope, Send
 
+from penstock.live.wire.peers import CONNECTION
 from penstock.web import serving
-from penstock.web.identity.peers import CONNECTION
 from support.waiting import LIMIT_S, until_async
 
 Address = tuple[str, int]

@@ -3,18 +3,25 @@
 
 Rates are in bytes per second, volumes in bytes, times in seconds. The label with a
 job's name is ``name``, since Prometheus itself uses ``job``.
+
+The names of jobs are not for everybody. On this machine, operators and one other user
+may read them, by default `READER`: the kernel says which user has opened a connection.
+At an address that other machines reach, they may read them too. The number of
+connections, their rate and their length are limited, and so is how often the metrics
+are collected: readers share the interpreter with the control loop.
 """
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf, isfinite, nan
 from operator import attrgetter
-from socket import AI_PASSIVE, SOCK_STREAM, getaddrinfo
+from socket import AI_PASSIVE, SHUT_RDWR, SHUT_WR, SOCK_STREAM, getaddrinfo
 from socketserver import TCPServer
-from threading import Thread
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -22,12 +29,37 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from penstock.errors import InputError
+from penstock.live.wire.identity import is_operator, user_id
 from penstock.live.wire.messages import StatusDocument
+from penstock.live.wire.peers import is_loopback, names_loopback, user_of_connection
 
-__all__ = ["CONTENT_TYPE", "MountCollector", "answering", "publish", "render_jobs"]
+__all__ = [
+    "CONTENT_TYPE",
+    "READER",
+    "MountCollector",
+    "answering",
+    "publish",
+    "render_jobs",
+]
 
 #: The text format that every Prometheus reads.
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+#: User who may read the metrics besides operators, unless another one is named.
+READER: Final = "prometheus"
+#: Connections that are served at a time; others are closed.
+_MOST_CONNECTIONS: Final = 16
+#: Least time between two connections (s), and longest time of one.
+_PAUSE_S: Final = 0.02
+_LONGEST_S: Final = 30.0
+#: How long metrics are given to other readers, too (s).
+_FRESH_S: Final = 1.0
+#: How long the rest of a request may take that is refused (s).
+_REFUSED_S: Final = 0.2
+_REFUSED: Final = (
+    "HTTP/1.0 403 Forbidden\r\nContent-Type: text/plain\r\n\r\n"
+    "only operators and the user {reader} may read this "
+    "(name another user: --metrics USER@HOST:PORT)\n"
+)
 #: Metric of a job -> field of `JobStatus`, and help text.
 _GAUGES: Final = {
     "granted_bytes_per_second": ("grant", "rate that the job may draw"),
@@ -214,7 +246,7 @@ def _of_mount(name: str, meaning: str, point: str, value: float) -> Metric:
 def publish(
     address: str, status: Callable[[], StatusDocument]
 ) -> AbstractContextManager[None]:
-    """Serve the metrics of jobs to Prometheus at ``HOST:PORT``.
+    """Serve the metrics of jobs to Prometheus at ``HOST:PORT`` or ``USER@HOST:PORT``.
 
     `status` returns the status of all jobs; it is called in a thread of the server.
     """
@@ -222,7 +254,7 @@ def publish(
 
 
 def answering(address: str, collector: Collector) -> AbstractContextManager[None]:
-    """Serve the metrics of a collector to Prometheus at ``HOST:PORT``."""
+    """Serve the metrics of a collector to Prometheus; `address`: see `publish`."""
     registry = CollectorRegistry()
     registry.register(collector)
     return _serving(address, lambda: generate_latest(registry))
@@ -231,8 +263,18 @@ def answering(address: str, collector: Collector) -> AbstractContextManager[None
 class _Server(ThreadingHTTPServer):
     """A server of metrics, in IPv4 or IPv6; one thread for each request."""
 
-    def __init__(self, host: str, port: int, render: Callable[[], bytes]) -> None:
-        self.render = render
+    request_queue_size = 64
+
+    def __init__(
+        self, host: str, port: int, reader: str, render: Callable[[], bytes]
+    ) -> None:
+        self.host, self.reader = host, reader
+        self._reader_id = user_id(reader)
+        self._render = render
+        #: When the metrics were collected last (s), and these.
+        self._rendered_s, self._rendered = -inf, b""
+        self._rendering = threading.Lock()
+        self._places = threading.Semaphore(_MOST_CONNECTIONS)
         place = getaddrinfo(host, port, type=SOCK_STREAM, flags=AI_PASSIVE)[0]
         self.address_family = place[0]
         super().__init__((host, port), _Handler)
@@ -241,14 +283,97 @@ class _Server(ThreadingHTTPServer):
         """Bind without asking for the name of the host, which may take long."""
         TCPServer.server_bind(self)
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread, or close it if there are too many."""
+        time.sleep(_PAUSE_S)
+        if not self._places.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except RuntimeError:  # too many threads
+            self._places.release()
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in this thread."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        """Answer a request; after `_LONGEST_S` its connection ends."""
+        end = threading.Timer(_LONGEST_S, _end, (request,))
+        end.daemon = True
+        end.start()
+        try:
+            super().finish_request(request, client_address)
+        finally:
+            end.cancel()
+
+    def handle_error(self, *_: object) -> None:
+        """Print nothing: clients that go away are no errors."""
+
+    def may_read(self, client: tuple[str, int], server: tuple[str, int]) -> bool:
+        """Return True if who has opened this connection may read the metrics."""
+        user = user_of_connection(client, server)
+        if user is None:
+            # Another machine, or a process of this one that has ended.
+            return not is_loopback(server[0])
+        return is_operator(user) or user == self._reader_id
+
+    def render(self) -> bytes:
+        """Return the metrics, at most `_FRESH_S` old."""
+        with self._rendering:
+            if time.monotonic() - self._rendered_s > _FRESH_S:
+                self._rendered = self._render()
+                self._rendered_s = time.monotonic()
+            return self._rendered
+
+
+def _end(connection: Any) -> None:
+    """End a connection; its thread, which reads or writes, notices it."""
+    with suppress(OSError):
+        connection.shutdown(SHUT_RDWR)
+
 
 class _Handler(BaseHTTPRequestHandler):
-    """Answers every request with the metrics."""
+    """Answers every request of who may read with the metrics."""
 
     server: _Server
+    #: How long the other side may do nothing (s).
+    timeout = 10.0
+
+    def handle(self) -> None:
+        """Answer the request of a connection, if its user may read the metrics."""
+        # Before anything is read: others are not waited for.
+        if self._may_read():
+            super().handle()
+            return
+        connection = self.connection
+        connection.sendall(_REFUSED.format(reader=self.server.reader).encode())
+        # A request that was not read would end the connection before it is answered.
+        connection.shutdown(SHUT_WR)
+        connection.settimeout(_REFUSED_S)
+        connection.recv(1 << 16)
+
+    def _may_read(self) -> bool:
+        client, server = self.client_address[:2], self.connection.getsockname()[:2]
+        return self.server.may_read(client, server)
+
+    def _names_this_server(self) -> bool:
+        """Return False if a foreign page in a browser may have sent the request."""
+        name = self.headers.get("Host", "localhost")
+        if not is_loopback(self.connection.getsockname()[0]):
+            return True
+        return names_loopback(name) or name.partition(":")[0] == self.server.host
 
     def do_GET(self) -> None:
         """Answer a request."""
+        if not self._names_this_server():
+            self.send_error(403, "the name in the address is not of this machine")
+            return
         try:
             body = self.server.render()
         except TimeoutError:
@@ -267,9 +392,12 @@ class _Handler(BaseHTTPRequestHandler):
 @contextmanager
 def _serving(address: str, render: Callable[[], bytes]) -> Iterator[None]:
     """Serve what `render` returns during the block."""
-    host, _, port = address.rpartition(":")
+    reader, _, place = address.rpartition("@")
+    host, _, port = place.rpartition(":")
     try:
-        server = _Server(host.strip("[]") or "127.0.0.1", int(port), render)
+        server = _Server(
+            host.strip("[]") or "127.0.0.1", int(port), reader or READER, render
+        )
     except (OSError, ValueError, OverflowError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not an address"
         raise InputError(
@@ -277,7 +405,7 @@ def _serving(address: str, render: Callable[[], bytes]) -> Iterator[None]:
             where=f"metrics {address!r}",
             remedy="write HOST:PORT, e.g. 127.0.0.1:9400",
         ) from None
-    thread = Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
     thread.start()
     try:
         yield

@@ -28,11 +28,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.errors import InputError
-from penstock.web.identity.peers import (
+from penstock.live.wire.peers import (
     CONNECTION,
     UNIX_HOST,
     TcpAddress,
-    is_loopback,
+    names_loopback,
     user_of_connection,
 )
 from penstock.web.identity.readers import (
@@ -177,7 +177,7 @@ class KernelAccess:
             return None
         # Browsers do not reach a Unix socket.
         host = request.headers.get("host", "")
-        if client.host != UNIX_HOST and not _names_loopback(host):
+        if client.host != UNIX_HOST and not names_loopback(host):
             return None
         reader = reader_of_user(user)
         return reader if self._all_users or reader.user is None else None
@@ -193,15 +193,6 @@ def _named_by_proxy(request: HTTPConnection) -> Reader | None:
         return reader_named(names[0])
     except InputError:
         return None
-
-
-def _names_loopback(host_header: str) -> bool:
-    """Return True if a request was sent to a name of this machine itself."""
-    if host_header.startswith("["):
-        host = host_header[1:].partition("]")[0]
-    else:
-        host = host_header.partition(":")[0]
-    return is_loopback(host)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 import socket
+import time
 import urllib.error
 import urllib.request
+from contextlib import closing
+from http.client import HTTPConnection
 from math import inf, isnan, nan
 
 import msgspec
@@ -15,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from penstock.errors import InputError
 from penstock.live.control.coordinator import Coordinator
 from penstock.live.control.rates.controller import Controller
+from penstock.live.daemon import metrics
 from penstock.live.daemon.metrics import publish, render_jobs
 from penstock.live.wire.messages import (
     AgentConfig,
@@ -24,6 +28,7 @@ from penstock.live.wire.messages import (
     JobJoined,
     StatusDocument,
 )
+from support.waiting import LIMIT_S
 
 
 def status() -> StatusDocument:
@@ -118,6 +123,96 @@ def test_published(address: str) -> None:
     assert "penstock_jobs" in samples(text)
     with pytest.raises(urllib.error.URLError):
         read(address)
+
+
+def refusal_of(address: str) -> tuple[int, str]:
+    """Return the status and the text with which a request is refused."""
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        read(address)
+    with refused.value as answer:
+        return answer.code, answer.read().decode()
+
+
+@pytest.mark.parametrize(
+    ("reader", "user", "may_read"),
+    [
+        ("", 65_301, False),
+        ("", None, False),
+        ("", 0, True),
+        ("65301@", 65_301, True),
+        ("65301@", 65_302, False),
+        ("nobody-at-all@", 65_302, False),
+    ],
+)
+def test_on_this_machine_only_operators_and_one_user_may_read(
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    reader: str,
+    user: int | None,
+    may_read: bool,
+) -> None:
+    monkeypatch.setattr(metrics, "user_of_connection", lambda *_: user)
+    with publish(f"{reader}{address}", status):
+        if may_read:
+            assert "penstock_jobs" in read(address)[1]
+        else:
+            code, text = refusal_of(address)
+            assert (code, text.count("\n")) == (403, 1)
+            assert "only operators and the user" in text
+
+
+def test_other_machines_may_read_where_they_reach_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(metrics, "user_of_connection", lambda *_: None)
+    server = object.__new__(metrics._Server)
+    server._reader_id = None
+    client = ("192.0.2.7", 40_000)
+    assert server.may_read(client, ("192.0.2.1", 9400))
+    assert not server.may_read(client, ("127.0.0.1", 9400))
+
+
+def test_a_foreign_page_in_a_browser_reads_nothing(address: str) -> None:
+    with (
+        publish(address, status),
+        closing(HTTPConnection(address, timeout=LIMIT_S)) as connection,
+    ):
+        connection.request("GET", "/metrics", headers={"Host": "foreign.example"})
+        assert connection.getresponse().status == 403
+
+
+def test_too_many_connections_are_closed_and_silent_ones_end(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metrics, "_LONGEST_S", 1.0)
+    host, _, port = address.partition(":")
+    with publish(address, status):
+        silent = [socket.create_connection((host, int(port))) for _ in range(40)]
+        try:
+            for each in silent:
+                each.settimeout(LIMIT_S)
+            # Those beyond the limit are closed at once, the others after a second.
+            assert [each.recv(1) for each in silent] == [b""] * 40
+            assert "penstock_jobs" in read(address)[1]
+        finally:
+            for each in silent:
+                each.close()
+
+
+def test_metrics_are_collected_once_for_readers_who_ask_together(address: str) -> None:
+    """Each collection stops the control loop for a moment."""
+    collected = []
+
+    def counted() -> StatusDocument:
+        collected.append(1)
+        return status()
+
+    with publish(address, counted):
+        began_s = time.monotonic()
+        for _ in range(5):
+            read(address)
+        most = 1 + (time.monotonic() - began_s) / metrics._FRESH_S
+    assert 1 <= len(collected) <= most
 
 
 def test_a_controller_that_does_not_answer(address: str) -> None:

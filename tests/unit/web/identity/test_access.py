@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from penstock.live.wire.peers import CONNECTION, UNIX_HOST
 from penstock.web.identity.access import (
     COOKIE,
     SESSION_S,
@@ -19,7 +20,6 @@ from penstock.web.identity.access import (
     WriteGuard,
     is_same_origin,
 )
-from penstock.web.identity.peers import CONNECTION, UNIX_HOST
 from penstock.web.identity.readers import OPERATOR, Reader
 from penstock.web.identity.tokens import make_token
 

@@ -97,8 +97,9 @@ def setup_parser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metrics",
-        metavar="HOST:PORT",
-        help="serve Prometheus metrics at this address",
+        metavar="[USER@]HOST:PORT",
+        help="serve Prometheus metrics at this address, to operators and one other "
+        "user (default: prometheus)",
     )
     parser.add_argument(
         "--background", action="store_true", help="return when the mount is ready"

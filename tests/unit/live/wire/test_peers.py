@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from penstock.web.identity.peers import is_loopback, user_in_table, user_of_connection
+from penstock.live.wire.peers import is_loopback, user_in_table, user_of_connection
 from support.users import NEEDS_ROOT, NOBODY, as_user
 
 CLIENT, SERVER = ("127.0.0.1", 40000), ("127.0.0.1", 9480)

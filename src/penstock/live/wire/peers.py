@@ -20,6 +20,7 @@ __all__ = [
     "UNIX_HOST",
     "TcpAddress",
     "is_loopback",
+    "names_loopback",
     "user_in_table",
     "user_of_connection",
 ]
@@ -45,6 +46,19 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def names_loopback(host_header: str) -> bool:
+    """Return True if a request was sent to a name of this machine itself.
+
+    `host_header` is the header ``Host``. Otherwise a foreign page in a browser, whose
+    name suddenly points to this machine, has sent it.
+    """
+    if host_header.startswith("["):
+        host = host_header[1:].partition("]")[0]
+    else:
+        host = host_header.partition(":")[0]
+    return is_loopback(host)
 
 
 def user_of_connection(client: TcpAddress, server: TcpAddress) -> int | None:
