@@ -171,7 +171,7 @@ def test_a_damaged_bell_is_used_or_refused(count: int, tmp_path: Path) -> None:
             _, moved = opened.look()
             opened.renew(1.0)
             opened.close()
-            assert moved == []
+            assert not moved
             used += 1
     assert used > 0
 

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from ctypes import Structure, c_uint16, c_uint32, c_uint64
+from math import inf
 from pathlib import Path
 from typing import Final, Self
 
@@ -33,6 +34,10 @@ VERSION: Final = 1
 SIZE: Final = 4096
 #: Most pages that can refer to a bell. `budgets` allows fewer jobs.
 SLOTS: Final = 1984
+
+
+#: Time between two looks at the slots of a bell that nobody rings (s).
+_READ_S: Final = 1.0
 
 
 class BellWords(Structure):
@@ -70,6 +75,10 @@ class Bell:
         self.noted_late_posts = 0
         """The part of these that the agent has noted."""
         self.file = file
+        #: The value of `rings` at the last look.
+        self._rings = file.read(ctypes.sizeof(c_uint32), BellWords.rings.offset)
+        #: When the slots were read last (s).
+        self._read_s = -inf
         # The first look finds what was posted after this moment.
         self._posts = file.read(BellWords.posts.size, BellWords.posts.offset)
 
@@ -135,19 +144,24 @@ class Bell:
         words = c_uint64(lease_end_ns(duration_s))
         self.file.write(BellWords.lease_ns.offset, words)
 
-    def look(self) -> tuple[tuple[int, int], list[int]]:
+    def look(self, now_s: float = inf) -> tuple[tuple[int, int], list[int] | None]:
         """Return the futex to wait for, and the slots counted up since the last look.
 
-        The futex is the address and the value of `rings`. That word is read first: a
-        process that counts up its slot after this also changes the value.
+        The slots are None if nobody has rung since then: then they are read once in
+        `_READ_S` only. The futex is the address and the value of `rings`. That word is
+        read first: a process that counts up its slot after this also changes the value.
         """
         place = BellWords.rings.offset
         rings = self.file.read(ctypes.sizeof(c_uint32), place)
         futex = self.file.address + place, int.from_bytes(rings, sys.byteorder)
+        has_rung, self._rings = rings != self._rings, rings
+        if not has_rung and now_s - self._read_s < _READ_S:
+            return futex, None
+        self._read_s = now_s
         posts = self.file.read(len(self._posts), BellWords.posts.offset)
         moved = _moved(self._posts, posts)
         self._posts = posts
-        return futex, moved
+        return futex, moved if has_rung or moved else None
 
     def pause_s(self, now_s: float) -> float:
         """Return for how long not to look, because the user has posted too much (s)."""

@@ -270,12 +270,15 @@ def _can_wait_for_many() -> bool:
 MOST_FUTEXES: Final = 128 if _can_wait_for_many() else 1
 
 
-def wait_for_any(futexes: Sequence[tuple[int, int]], timeout_s: float) -> None:
+def wait_for_any(futexes: Sequence[tuple[int, int]], timeout_s: float) -> int | None:
     """Sleep until one of the futexes is woken, at most `timeout_s` (s).
 
     A futex is given by its address and the value that it is known to have; if it has
     another value, return at once. Also returns at once if an address is not mapped.
+
+    Return the index of one that was woken; None: none was.
     """
+    woken = -1
     if MOST_FUTEXES > 1:
         words = (_FutexToWaitFor * len(futexes))(
             *(
@@ -283,7 +286,7 @@ def wait_for_any(futexes: Sequence[tuple[int, int]], timeout_s: float) -> None:
                 for address, value in futexes
             )
         )
-        _LIBC.syscall(
+        woken = _LIBC.syscall(
             c_long(_SYS_FUTEX_WAITV),
             words,
             c_long(len(futexes)),
@@ -293,7 +296,7 @@ def wait_for_any(futexes: Sequence[tuple[int, int]], timeout_s: float) -> None:
         )
     elif _SYS_FUTEX is not None:
         ((address, value),) = futexes
-        _LIBC.syscall(
+        woken = _LIBC.syscall(
             c_long(_SYS_FUTEX),
             c_void_p(address),
             c_long(_FUTEX_WAIT),
@@ -302,3 +305,4 @@ def wait_for_any(futexes: Sequence[tuple[int, int]], timeout_s: float) -> None:
         )
     else:
         time.sleep(timeout_s)
+    return woken if woken >= 0 else None

@@ -173,6 +173,37 @@ def test_a_bell_that_cannot_be_replaced_is_a_problem_and_no_error(
 
 
 @needs_root
+def test_only_those_who_ring_pay_for_it(bells: Bells, rings: Rings, most: int) -> None:
+    """A user who rings without a pause made the posts of all others late."""
+    loud, quiet = users_with_jobs(bells, 2)
+    assert quiet.posts is not None
+    for _ in range(20):
+        before = len(rings)
+        ring(loud, 1)
+        until(lambda before=before: len(rings) > before)  # type: ignore[misc]
+    assert quiet.posts.is_full(0.0)
+    assert loud.posts is not None
+    assert loud.posts._tokens < loud.posts._most
+
+
+@needs_root
+def test_who_wakes_the_thread_without_a_ring_pays(bells: Bells, most: int) -> None:
+    """Any process of a user can call futex(2) with the bell of this user."""
+    loud, quiet = users_with_jobs(bells, 2)
+    assert loud.posts is not None
+    assert quiet.posts is not None
+    file = SharedFile.open(loud.path, SIZE, "bell")
+
+    def has_paid() -> bool:
+        wake(file.address + BellWords.rings.offset)
+        return loud.posts is not None and loud.posts._tokens < loud.posts._most
+
+    until(has_paid)
+    file.close()
+    assert quiet.posts.is_full(0.0)
+
+
+@needs_root
 def test_ids_of_containers_share_the_budget_for_posts(tmp_path: Path) -> None:
     bells = Bells(tmp_path, lambda *_: None, lambda user: min(user, 70_000))
     container, other, stranger = (bells.get(n, GROUP) for n in (70_001, 70_002, 69_999))
