@@ -8,7 +8,9 @@ The kernel says who connects (SO_PEERCRED). This is looked at directly after acc
 connection of a user who is not permitted, or over budget (`budgets`), is closed there.
 A user who connects too often has no access to the socket for a while, by an access
 control list, so that the kernel refuses the connections; other users are not affected.
-A connection that is silent for `_TIMEOUT_S` is closed.
+Containers of a user have thousands of user ids, which have one budget. The list has
+room for some of them; the connections of others are closed, with pauses, so that they
+do not keep the daemon busy. A connection that is silent for `_TIMEOUT_S` is closed.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ import os
 import socket
 import struct
 import time
-from collections.abc import AsyncIterator
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -61,8 +64,14 @@ _ACCEPT_AT_ONCE: Final = 64
 _PAUSE_S: Final = 0.1
 #: How long a user who connects too often has no access to the socket (s).
 _BARRED_S: Final = 1.0
-#: Most users who have no access at a time: an access control list has a largest size.
-_MOST_BARRED: Final = 100
+#: How often users get access again, at most (s): each change rewrites the list.
+_LET_IN_S: Final = 0.1
+#: Most user ids that have no access at a time, and those of one owner: a list has a
+#: largest size, and the kernel reads all of it for each connection.
+_MOST_BARRED: Final = 1000
+_MOST_BARRED_OF_OWNER: Final = 500
+#: How long to accept nothing after connections of users who have access too often (s).
+_REFUSED_PAUSE_S: Final = 0.01
 #: How often to check that the socket file still exists (s).
 _CHECK_S: Final = 1.0
 
@@ -114,8 +123,12 @@ class _Listener:
         self._loop = asyncio.get_running_loop()
         self._socket: socket.socket | None = None
         self._inode = 0
-        #: Users who have no access.
-        self._barred: set[int] = set()
+        #: Users who have no access -> when they get it again (s); the first ones first.
+        self._barred: dict[int, float] = {}
+        #: Owner of user ids -> how many of them have no access.
+        self._barred_of: Counter[int] = Counter()
+        #: How many users the access control list has room for, as far as is known.
+        self._room = _MOST_BARRED
 
     def listen(self) -> None:
         """Create the socket file and accept connections."""
@@ -135,6 +148,8 @@ class _Listener:
             ) from None
         self._socket, self._inode = listener, _inode(self._path)
         self._barred.clear()
+        self._barred_of.clear()
+        self._room = _MOST_BARRED
         self._loop.add_reader(listener, self._accept, listener)
 
     def restore(self) -> None:
@@ -160,23 +175,26 @@ class _Listener:
 
     def _accept(self, listener: socket.socket) -> None:
         """Accept the connections that have arrived, but do other work in between."""
+        too_often: set[int] = set()
         for _ in range(_ACCEPT_AT_ONCE):
             try:
                 connection, _ = listener.accept()
             except BlockingIOError:
-                return
+                break
             except OSError as error:  # e.g. too many open files
                 self._connections.complaints.add(f"no connection is accepted: {error}")
-                self._pause(listener)
-                return
-            barred = self._connections.admit(connection)
-            if barred is not None:
-                self._bar(barred)
+                self._pause(listener, _PAUSE_S)
+                break
+            user = self._connections.admit(connection)
+            if user is not None:
+                too_often.add(user)
+        if too_often and not self._bar(too_often):
+            self._pause(listener, _REFUSED_PAUSE_S)
 
-    def _pause(self, listener: socket.socket) -> None:
+    def _pause(self, listener: socket.socket, pause_s: float) -> None:
         """Accept nothing for a while."""
-        self._loop.remove_reader(listener)
-        self._loop.call_later(_PAUSE_S, self._resume, listener)
+        if self._loop.remove_reader(listener):
+            self._loop.call_later(pause_s, self._resume, listener)
 
     def _resume(self, listener: socket.socket) -> None:
         if listener is self._socket:
@@ -184,25 +202,61 @@ class _Listener:
 
     # --- Users who connect too often --------------------------------------------------
 
-    def _bar(self, user: int) -> None:
-        """Let the kernel refuse the connections of a user for a while.
+    def _bar(self, users: Iterable[int]) -> bool:
+        """Let the kernel refuse the connections of users for a while.
 
-        Where the file system has no access control lists, they are accepted and closed.
+        Return False if some of them have access: there is no room for them, or the file
+        system has no access control lists.
         """
-        if user not in self._barred and len(self._barred) < _MOST_BARRED:
-            self._barred.add(user)
-            self._set_access()
-            self._loop.call_later(_BARRED_S, self._let_in, user)
+        until_s = self._loop.time() + _BARRED_S
+        was_empty, before = not self._barred, len(self._barred)
+        are_all_barred = True
+        for user in users:
+            owner = self._connections.budgets.owner(user)
+            has_room = (
+                len(self._barred) < self._room
+                and self._barred_of[owner] < _MOST_BARRED_OF_OWNER
+            )
+            if user not in self._barred and has_room:
+                self._barred[user] = until_s
+                self._barred_of[owner] += 1
+            are_all_barred = are_all_barred and user in self._barred
+        if len(self._barred) > before and not self._set_access():
+            self._forget_last(len(self._barred) - before)
+            are_all_barred = False
+        if self._barred and was_empty:
+            self._loop.call_later(_BARRED_S, self._let_in)
+        return are_all_barred
 
-    def _let_in(self, user: int) -> None:
-        if user in self._barred:
-            self._barred.discard(user)
+    def _let_in(self) -> None:
+        """Give users access whose time is over."""
+        now_s = self._loop.time()
+        ended = [user for user, until_s in self._barred.items() if until_s <= now_s]
+        for user in ended:
+            self._forget(user)
+        if ended:
             self._set_access()
+        if self._barred:
+            self._loop.call_later(_LET_IN_S, self._let_in)
 
-    def _set_access(self) -> None:
-        with suppress(OSError):
-            access = _access_list(sorted(self._barred))
+    def _forget_last(self, count: int) -> None:
+        """Forget the last users who were barred; the list has no room for them."""
+        for user in list(self._barred)[-count:]:
+            self._forget(user)
+        self._room = len(self._barred)
+
+    def _forget(self, user: int) -> None:
+        del self._barred[user]
+        self._barred_of[self._connections.budgets.owner(user)] -= 1
+
+    def _set_access(self) -> bool:
+        """Write the access control list; return False if that fails."""
+        access = _access_list(sorted(self._barred))
+        try:
             os.setxattr(self._path, "system.posix_acl_access", access)
+        except OSError:
+            return False
+        return True
 
 
 def _access_list(barred: list[int]) -> bytes:
@@ -228,7 +282,7 @@ class _Connections:
     def __init__(self, settings: Settings, agent: Agent, budgets: Budgets) -> None:
         self._all_users = settings.users == "all"
         self._agent = agent
-        self._budgets = budgets
+        self.budgets = budgets
         self._tasks: set[asyncio.Task[None]] = set()
         self.complaints = WarningLog(_LOG)
 
@@ -248,11 +302,11 @@ class _Connections:
             connection.close()
             return None
         user, now_s = peer.user, time.monotonic()
-        is_too_often = not self._budgets.take(user, Spending.CONNECTS, now_s)
+        is_too_often = not self.budgets.take(user, Spending.CONNECTS, now_s)
         if (
             is_too_often
             or not (self._all_users or peer.is_trusted)
-            or not self._budgets.hold(user, Holding.CONNECTIONS, now_s)
+            or not self.budgets.hold(user, Holding.CONNECTIONS, now_s)
         ):
             connection.close()
             return user if is_too_often else None
@@ -265,7 +319,7 @@ class _Connections:
 
     def _on_end(self, user: int, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._budgets.release(user, Holding.CONNECTIONS)
+        self.budgets.release(user, Holding.CONNECTIONS)
 
     async def _answer(self, peer: Peer, connection: socket.socket) -> None:
         """Answer the messages of one connection; return when it is closed."""

@@ -152,6 +152,10 @@ class Budgets:
         owner_of(0)
         return cls(descriptors, owner_of)
 
+    def owner(self, user: int) -> int:
+        """Return the user whose budget a user id has."""
+        return self._owner_of(user)
+
     def _of(self, user: int) -> _UserBudget:
         owner = self._owner_of(user)
         if owner not in self._users:

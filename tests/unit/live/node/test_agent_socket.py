@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
 import stat
+import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -19,7 +21,7 @@ from penstock.errors import InputError
 from penstock.live.node import agent_socket, budgets
 from penstock.live.node.agent import Agent
 from penstock.live.node.agent_socket import local_socket
-from penstock.live.node.budgets import Budgets, Holding
+from penstock.live.node.budgets import Budgets, Holding, Spending
 from penstock.live.settings import Settings
 from penstock.live.wire.frames import Peer, frame, read_frame
 from penstock.live.wire.messages import (
@@ -224,6 +226,100 @@ def test_a_user_has_a_limited_number_of_connections(
         async with asyncio.timeout(60.0):
             while reply is None:
                 reply = await (await clients.connect()).ask(frame(GetStatus()))
+
+    serve(settings, act)
+
+
+Barring = tuple[agent_socket._Listener, list[set[int]]]
+
+
+@pytest.fixture
+def barring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> Callable[[Callable[[agent_socket._Listener], Awaitable[None]]], list[set[int]]]:
+    """Return a function that runs a test with a socket of users with containers.
+
+    It returns the users that each access control list has named, in order.
+    """
+    lists: list[set[int]] = []
+
+    def set_list(path: Path, name: str, access: bytes) -> None:
+        entries = list(struct.iter_unpack("<HHI", access[4:]))
+        users = {user for tag, _, user in entries if tag == 0x02}
+        if len(users) > 700:
+            raise OSError(errno.E2BIG, os.strerror(errno.E2BIG))
+        lists.append(users)
+
+    monkeypatch.setattr(os, "setxattr", set_list)
+    monkeypatch.setattr(agent_socket, "_BARRED_S", 0.05)
+    counted = Budgets(4096, lambda user: user // 100_000)
+
+    def run(
+        act: Callable[[agent_socket._Listener], Awaitable[None]],
+    ) -> list[set[int]]:
+        async def running() -> None:
+            connections = agent_socket._Connections(
+                settings, cast("Agent", FakeAgent()), counted
+            )
+            await act(agent_socket._Listener(tmp_path / "socket", 0o666, connections))
+
+        asyncio.run(running())
+        return lists
+
+    return run
+
+
+def test_many_ids_of_containers_leave_room_for_other_users(barring: Any) -> None:
+    """A hundred ids of one user filled the list, and others could not be refused."""
+
+    async def act(listener: agent_socket._Listener) -> None:
+        assert listener._bar(range(100_000, 100_200))
+        assert not listener._bar(range(100_100, 101_000))
+        assert listener._bar([200_001, 300_001])
+        await until_async(lambda: not listener._barred)
+        assert listener._bar([100_999])
+
+    lists = barring(act)
+    assert [len(users) for users in lists[:3]] == [200, 500, 502]
+    assert {200_001, 300_001} <= lists[2]
+    # Users get access together: each list is written as a whole.
+    assert len(lists) < 50
+    assert lists[-2:] == [set(), {100_999}]
+
+
+def test_a_list_that_is_too_long_bars_those_for_whom_it_has_room(barring: Any) -> None:
+    async def act(listener: agent_socket._Listener) -> None:
+        assert listener._bar(range(100_000, 100_400))
+        assert not listener._bar(range(200_000, 200_400))
+        assert len(listener._barred) == 400
+        assert not listener._bar([300_000])
+        await until_async(lambda: not listener._barred)
+
+    lists = barring(act)
+    assert [len(users) for users in lists] == [400, 0]
+
+
+def test_connections_that_the_kernel_does_not_refuse_are_paced(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    pause = agent_socket._Listener._pause
+
+    def noted(self: Any, listener: socket.socket, pause_s: float) -> None:
+        pauses.append(pause_s)
+        pause(self, listener, pause_s)
+
+    monkeypatch.setattr(agent_socket._Listener, "_pause", noted)
+    monkeypatch.setattr(agent_socket, "_MOST_BARRED", 0)
+    monkeypatch.setattr(budgets, "is_operator", lambda _: False)
+    monkeypatch.setitem(budgets._RATES, Spending.CONNECTS, (0.001, 1.0))
+
+    async def act(clients: Clients) -> None:
+        await clients.connect()
+        for _ in range(3):
+            refused = await clients.connect()
+            assert await refused.receive() is None
+        assert pauses[0] == agent_socket._REFUSED_PAUSE_S
 
     serve(settings, act)
 
