@@ -29,6 +29,7 @@ from penstock.errors import InputError, PenstockError, UnavailableError
 from penstock.live.node.budgets import LOOK_S, Budgets, Holding, Spending
 from penstock.live.node.bypass_meter import BypassMeter, charge
 from penstock.live.node.file_system import storage_name
+from penstock.live.node.job_drains import JobDrains
 from penstock.live.node.local_job import Bypass, JobNote, LocalJob
 from penstock.live.node.pages.bell import Bell
 from penstock.live.node.pages.bells import Bells
@@ -36,7 +37,6 @@ from penstock.live.node.pages.room import PageRoom
 from penstock.live.node.pages.shared_file import SharedFileError
 from penstock.live.node.processes import WatchedProcesses
 from penstock.live.node.report_schedule import ReportSchedule
-from penstock.live.staging.drainers import Sweeper
 from penstock.live.wire.frames import Peer, WarningLog
 from penstock.live.wire.identity import process_start_ticks
 from penstock.live.wire.messages import (
@@ -147,9 +147,7 @@ class Agent:
         self._bypass = BypassMeter(
             self._jobs, partial(self._call_in_loop, self._note_bypass)
         )
-        self._sweeper = Sweeper()
-        #: Merges parts whose files another node may write: they wait for no drain.
-        self._merger = Sweeper()
+        self._drains = JobDrains(self.budgets)
         self.last_job_s = clock()
         """When the agent last had a job (s)."""
 
@@ -165,7 +163,7 @@ class Agent:
                 self._continue(job)
         self._bells.remove_unused()
         self._room.prepare()
-        self._sweeper.search(self._journals)
+        self._drains.search(self._journals)
         self._greet()
 
     def _continue(self, job: LocalJob) -> None:
@@ -192,8 +190,7 @@ class Agent:
         self._jobs.clear()
         self._room.close()
         self._bypass.close()
-        self._sweeper.close()
-        self._merger.close()
+        self._drains.close()
 
     def update(self) -> None:
         """Report the jobs that are due, renew leases, remove jobs that are over."""
@@ -277,8 +274,7 @@ class Agent:
         """Return the counters of a job, and set when to read them next."""
         begun_s = self._clock()
         counters = job.read_counters(config.gap_s, reads=config.reads)
-        job.keep_draining(partial(self._may_drain, job, begun_s))
-        self._sweep_orphans(job, begun_s)
+        self._drains.keep(job, begun_s)
         if job.problem:
             self._complaints.add(job.problem, job.note.user)
         looks = (self._clock() - begun_s) / LOOK_S
@@ -323,23 +319,9 @@ class Agent:
             self.budgets.release(job.note.user, Holding.JOBS)
             self._processes.remove(job.key, job.note.processes)
 
-    def _may_drain(self, job: LocalJob, now_s: float) -> bool:
-        """Return True if a drain of this job is within the budget of its user."""
-        return self.budgets.take(job.note.user, Spending.DRAINS, now_s)
-
-    def _sweep_orphans(self, job: LocalJob, now_s: float) -> None:
-        parts = job.orphaned_parts(now_s)
-        if parts and self._may_drain(job, now_s):
-            self._sweeper.sweep(parts)
-
     def _release(self, job: LocalJob) -> None:
-        """Remove the page of a job, and drain the journals that the job left behind.
-
-        That is done in any case, one folder of a user after the other.
-        """
-        if leftovers := job.leftovers():
-            self._may_drain(job, self._clock())
-            self._sweeper.sweep(leftovers)
+        """Remove the page of a job, and drain the journals that the job left behind."""
+        self._drains.sweep(job, self._clock())
         job.close(remove=True, room=self._room)
 
     # --- Messages of the controller ---------------------------------------------------
@@ -374,7 +356,7 @@ class Agent:
         for job, partition in self._known(message.partitions):
             self._use_page(job, partial(job.place, partition))
             if job.must_merge:
-                self._merger.sweep(job.leftovers(merges_living=True))
+                self._drains.merge_living(job)
         for job, rate in self._known(message.rates):
             self._use_page(job, partial(job.page.grant, rate))
             self._end_wait(job.key)
@@ -597,7 +579,7 @@ class Agent:
         if job is None:
             return
         job.remove(pid, start)
-        self._sweep_orphans(job, self._clock())
+        self._drains.sweep_orphans(job, self._clock())
         if job.is_over:
             self._report([job])
             self._remove(job)

@@ -550,7 +550,7 @@ def test_drains_and_measurements_count_in_the_budget_of_their_user(
 
     async def act(rig: AgentRig) -> None:
         swept: list[object] = []
-        monkeypatch.setattr(rig.agent._sweeper, "sweep", swept.extend)
+        monkeypatch.setattr(rig.agent._drains.sweeper, "sweep", swept.extend)
         await rig.attach()
         for _ in range(5):
             rig.agent.receive(RequestReport([key()]))
@@ -579,8 +579,8 @@ def test_parts_of_processes_that_ended_and_of_jobs_with_two_nodes_are_merged(
     async def act(rig: AgentRig) -> None:
         swept: list[object] = []
         merged: list[object] = []
-        monkeypatch.setattr(rig.agent._sweeper, "sweep", swept.extend)
-        monkeypatch.setattr(rig.agent._merger, "sweep", merged.extend)
+        monkeypatch.setattr(rig.agent._drains.sweeper, "sweep", swept.extend)
+        monkeypatch.setattr(rig.agent._drains.merger, "sweep", merged.extend)
         with subprocess.Popen(["sleep", "60"]) as process:
             await rig.attach()
             await rig.attach(peer=Peer(process.pid, ME.user, ME.group))
