@@ -363,10 +363,11 @@ def drained_so_far(path: Path) -> int:
 def part_of_unfinished(path: Path) -> Path | None:
     """Return the part of a journal whose process died while it made the journal.
 
-    Return None if there is none.
+    Return None if there is none, or if the journal belongs to another user: it could
+    name a part of anybody.
     """
     try:
-        header = _read_header(path)
+        header = _read_header(path, owner=os.geteuid())
     except (OSError, ValueError):
         return None
     part = Path(os.fsdecode(header.part))
@@ -394,12 +395,13 @@ def named_writers(folder: Path, page: tuple[int, int]) -> dict[int, int]:
     return writers
 
 
-def _read_header(path: Path) -> _Header:
-    """Return the header of a journal of any owner.
+def _read_header(path: Path, owner: int | None = None) -> _Header:
+    """Return the header of a journal of one owner; None: of any.
 
-    Raise `ValueError` if it is too short, or a pipe or a device.
+    Raise `ValueError` if it is too short, of another owner, or a pipe or a device.
     """
     with open(path, "rb", opener=lambda name, _: os.open(name, _OPEN_FLAGS)) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise ValueError("not a regular file")
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or owner not in (None, status.st_uid):
+            raise ValueError("not a regular file of its owner")
         return _Header.from_buffer_copy(file.read(HEADER_BYTES))

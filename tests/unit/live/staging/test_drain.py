@@ -93,6 +93,20 @@ def test_the_part_of_a_process_that_died_is_removed(made: HandMadeJournal) -> No
     assert made.left_over() == ["file"]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act for another user")
+def test_an_unfinished_journal_of_another_user_removes_no_part(
+    made: HandMadeJournal,
+) -> None:
+    """Root drains a folder of a user, whose journal names a part of somebody else."""
+    part = made.folder / ".penstock-1-2.part"
+    made.move_to_part(part)
+    unfinished = made.folder / f".new-{2**22 + 1:x}-0"
+    made.path.rename(unfinished)
+    os.chown(unfinished, 65_000, 65_000)
+    assert drain_folder(made.folder) == []
+    assert part.exists()
+
+
 # --- Parts ----------------------------------------------------------------------------
 
 
