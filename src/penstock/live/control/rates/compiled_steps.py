@@ -162,7 +162,7 @@ class CompiledSteps:
         # Compiled code holds addresses only: keep the memory alive.
         self._alive = inputs, state
         words = addresses(inputs), addresses(state)
-        self._scalars = memoryview(words[0].view(np.float64))
+        self._scalars = words[0].data.cast("B").cast("d")
         function = np.zeros(8, dtype=np.uint64)
         _machine(store_policy)(function, allocate)
         self.post = partial(_machine(post_compiled), *words)
