@@ -4,7 +4,8 @@
 The user of a page or a bell can make it longer, as long as a process has it open, also
 after its name is gone: nothing in the kernel limits that. Therefore
 
-1. the agent cuts such files back to their size, several times per lease;
+1. the agent cuts such files back to their size, several times per lease: all of them
+   if their file system has lost room, else some of them in turn;
 2. a file that is removed while its user has it open stays open here, is cut back, too,
    and counts as a job of its user until the user has closed it;
 3. a file of a new job comes from a store of spare files if the file system is full
@@ -14,7 +15,7 @@ after its name is gone: nothing in the kernel limits that. Therefore
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -27,6 +28,11 @@ __all__ = ["SPARE_BYTES", "PageRoom"]
 #: Size of a spare file: that of a page, and of a bell.
 SPARE_BYTES: Final = 4096
 _SPARES: Final = 64
+#: Without a loss of room, one of so many files is looked at, unless the files are few.
+_TURNS: Final = 10
+_FEW: Final = 100
+#: Less room than this is not a loss: other programs use the file system, too.
+_LOSS_BYTES: Final = 1 << 20
 
 
 class PageRoom:
@@ -47,6 +53,9 @@ class PageRoom:
         self._spares: list[Path] = []
         #: Users and their removed files.
         self._removed: list[tuple[int, SharedFile]] = []
+        #: Room when all files were last looked at, or since then if there was more.
+        self._room_bytes = 0
+        self._turn = 0
 
     def prepare(self) -> None:
         """Make the spare files that are missing, as far as there is room."""
@@ -81,9 +90,9 @@ class PageRoom:
                 self._removed.append((user, file.duplicate()))
                 self._budgets.keep(user, Holding.JOBS)
 
-    def cut(self, files: Iterable[tuple[int, SharedFile]], now_s: float) -> None:
+    def cut(self, files: Sequence[tuple[int, SharedFile]], now_s: float) -> None:
         """Cut back files of users, and the removed ones; then refill the store."""
-        for user, file in (*files, *self._removed):
+        for user, file in (*self._to_look_at(files), *self._removed):
             if file.cut():
                 self._budgets.refuse(user, Holding.BYTES, now_s)
         for user, file in [
@@ -93,6 +102,28 @@ class PageRoom:
             self._budgets.release(user, Holding.JOBS)
             file.close()
         self.prepare()
+
+    def _to_look_at(
+        self, files: Sequence[tuple[int, SharedFile]]
+    ) -> Sequence[tuple[int, SharedFile]]:
+        """Return all files if they are few or room was lost, else some in turn."""
+        if self._has_lost_room() or len(files) <= _FEW:
+            return files
+        self._turn = (self._turn + 1) % _TURNS
+        return files[self._turn :: _TURNS]
+
+    def _has_lost_room(self) -> bool:
+        """Return True if there is less room than before, or that is not known."""
+        if self._folder is None:
+            return False
+        try:
+            status = os.statvfs(self._folder)
+        except OSError:
+            return True
+        room_bytes = status.f_bfree * status.f_frsize
+        is_lost = room_bytes < self._room_bytes - _LOSS_BYTES
+        self._room_bytes = room_bytes if is_lost else max(room_bytes, self._room_bytes)
+        return is_lost
 
     def close(self) -> None:
         """Remove the spare files, and close the removed files."""

@@ -7,6 +7,8 @@ import ctypes
 import errno
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -98,6 +100,56 @@ def test_a_removed_file_that_nobody_has_open_costs_nothing(tmp_path: Path) -> No
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert budgets.held(USER, Holding.JOBS) == 0
     file.close()
+
+
+class _Looks:
+    """Stands for a file; counts the looks at it."""
+
+    def __init__(self) -> None:
+        self.number = 0
+
+    def cut(self) -> bool:
+        self.number += 1
+        return False
+
+
+def _files(number: int) -> tuple[list[_Looks], Any]:
+    looks = [_Looks() for _ in range(number)]
+    return looks, [(USER, each) for each in looks]
+
+
+def test_many_files_are_looked_at_in_turn(tmp_path: Path) -> None:
+    room = PageRoom(Budgets(4096), None)
+    few, files = _files(100)
+    room.cut(files, 1.0)
+    assert [each.number for each in few] == [1] * 100
+    many, files = _files(2_000)
+    room.cut(files, 1.0)
+    assert sum(each.number for each in many) == 200
+    for _ in range(9):
+        room.cut(files, 1.0)
+    assert [each.number for each in many] == [1] * 2_000
+
+
+@needs_root
+def test_all_files_are_looked_at_if_room_was_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = PageRoom(Budgets(4096), tmp_path / "spares")
+    many, files = _files(2_000)
+
+    def looked_at(free_mib: int) -> int:
+        """Return how many files are looked at if so much of the disk is free."""
+        status = SimpleNamespace(f_bfree=256 * free_mib, f_frsize=4096)
+        monkeypatch.setattr(os, "statvfs", lambda _: status)
+        before = sum(each.number for each in many)
+        room.cut(files, 1.0)
+        return sum(each.number for each in many) - before
+
+    # Small losses add up: 49 is 1 MiB less than 50, and 47 is 3 MiB less.
+    expected = {50: 200, 49: 200, 47: 2_000, 46: 200, 60: 200, 58: 2_000}
+    assert {free: looked_at(free) for free in expected} == expected
+    room.close()
 
 
 @needs_root
