@@ -20,7 +20,7 @@ from typing import Any
 from penstock.experiments.runners.campaign import run_study
 from penstock.experiments.runners.executors import Inline
 from support.launchers import FOREGROUND
-from support.waiting import processes_of, until
+from support.waiting import LIMIT_S, processes_of, until
 
 __all__ = [
     "PIECES",
@@ -123,7 +123,7 @@ class Bench:
 
     def outcome(self, process: subprocess.Popen[str]) -> tuple[int, str]:
         """Wait for the command; return its status and its output, on one line."""
-        _, output = process.communicate(timeout=100)
+        _, output = process.communicate(timeout=2 * LIMIT_S)
         assert "Traceback" not in output, output
         return process.returncode, " ".join(output.split())
 

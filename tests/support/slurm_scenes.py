@@ -89,7 +89,8 @@ def srun(cluster: Cluster, script: str, *options: str) -> subprocess.Popen[str]:
     """
     own = ("--quiet", "-N4", "-n4", "--account=physics", *options)
     return subprocess.Popen(
-        ["srun", *own, "sh", "-c", script],
+        # Quiet: if it has to wait for nodes, it says nothing of that.
+        ["srun", "--quiet", *own, "sh", "-c", script],
         user=NOBODY,
         group=NOBODY,
         extra_groups=(),

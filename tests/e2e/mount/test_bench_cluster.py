@@ -16,7 +16,8 @@ import pytest
 from penstock.bench.moosefs import FOLDER, check_requirements
 from penstock.errors import InputError
 from support.mounts import why_no_mounts
-from support.waiting import until
+from support.namespaces import are_gone, processes_in
+from support.waiting import LIMIT_S, until
 
 COMMAND = [sys.executable, "-m", "penstock", "bench", "slo", "--cluster", "--quick"]
 
@@ -46,15 +47,6 @@ def namespaces_of(pid: int) -> set[str]:
     return {spaces[child] for child in below if child in spaces}
 
 
-def is_gone(namespace: str) -> bool:
-    """Return True if no process is in a namespace."""
-    for path in Path("/proc").glob("[0-9]*/ns/pid"):
-        with suppress(OSError):
-            if str(path.readlink()) == namespace:
-                return False
-    return True
-
-
 def test_all_scenes_are_measured_simulated_drawn_and_cleaned_up(tmp_path: Path) -> None:
     output = tmp_path / "out"
     done = subprocess.run(
@@ -62,7 +54,7 @@ def test_all_scenes_are_measured_simulated_drawn_and_cleaned_up(tmp_path: Path) 
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=2 * LIMIT_S,
     )
     assert done.returncode == 0, done.stderr
     measured = json.loads(done.stdout)["benchmarks"]["slo"]
@@ -95,10 +87,11 @@ def test_ctrl_c_ends_the_cluster() -> None:
         assert "capacity of the cluster" in process.stdout.readline()
         own = str(Path("/proc/self/ns/pid").readlink())
         (namespace,) = namespaces_of(process.pid) - {own}
+        processes = processes_in(namespace)
         os.kill(process.pid, signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
     assert process.returncode == 130
-    until(lambda: is_gone(namespace))
+    until(lambda: are_gone(processes))
     assert not (FOLDER / "client1").exists()

@@ -84,6 +84,7 @@ def test_a_killed_mount_gives_errors_and_keeps_the_data(mount: Mounting) -> None
         count, code = map(int, output.split())
         assert code in BROKEN
         check_intact(mounted.backing / f"f{number}", count)
+    until(lambda: _gone(mounted.pid))
     with pytest.raises(OSError, match="not connected"):
         os.listdir(mounted.point)
     shown = mounted.command("--status", str(mounted.point))

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from math import inf
 from pathlib import Path
 from threading import Timer
@@ -30,7 +30,7 @@ from penstock.bench.moosefs import (
     run_module,
 )
 from penstock.errors import InputError
-from penstock.live.wire.identity import process_start_ticks
+from support.namespaces import are_gone, processes_in
 from support.waiting import LIMIT_S, until
 
 FOUR_SERVERS = ClusterSpec()
@@ -129,25 +129,6 @@ def started_cluster(
         process.communicate(timeout=LIMIT_S)
 
 
-def processes_in(namespace: str) -> dict[int, int]:
-    """Return the processes in a namespace, and when they started."""
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*/ns/pid"):
-        with suppress(OSError):
-            if str(entry.readlink()) == namespace:
-                pid = int(entry.parts[2])
-                found[pid] = process_start_ticks(pid) or 0
-    return found
-
-
-def are_gone(processes: dict[int, int]) -> bool:
-    """Return True if these processes have ended.
-
-    The number of their namespace says nothing: the next namespace may have it.
-    """
-    return not any(process_start_ticks(pid) == at for pid, at in processes.items())
-
-
 def test_every_client_node_sees_the_files_and_folders_choose_servers() -> None:
     script = """
     head -c 300000 /dev/zero >client1/mnt/B/f && sync client1/mnt/B/f
@@ -157,7 +138,7 @@ def test_every_client_node_sees_the_files_and_folders_choose_servers() -> None:
     """
     spec = ClusterSpec(servers=2, clients=2, server_bytes_per_s=5e6)
     with started_cluster(script, spec) as process:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0
     assert output.splitlines()[1:] == ["300000", "server2", "3"]
     assert not (FOLDER / "client1").exists()
@@ -177,7 +158,7 @@ def test_requests_to_one_server_never_wait_for_another_one() -> None:
     echo $?
     """
     with started_cluster(script, ClusterSpec(servers=2, clients=2)) as process:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=LIMIT_S)
     assert output.splitlines()[1:] == ["0"]
 
 
@@ -189,7 +170,7 @@ def test_what_fails_is_said_last(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     spec = ClusterSpec(servers=1, server_bytes_per_s=5e6)
     with started_cluster("true", spec) as process:
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 2
     *_, before, last = output.splitlines()
     assert before == "no tc"

@@ -16,6 +16,8 @@ from contextlib import suppress
 
 import pytest
 
+from support.waiting import LIMIT_S
+
 #: Moves the cursor to the first line: a frame begins.
 HOME = b"\x1b[H"
 #: A daemon with JOBS jobs, half of them in I/O; three wait.
@@ -58,10 +60,6 @@ frames.Client = Client
 control.all_statuses = lambda _: []
 sys.exit(main(["top", "--folder", "/nowhere", *sys.argv[2:]]))
 """
-
-
-#: Longest wait for the next frame, and for the end of the command (s).
-LIMIT_S = 60.0
 
 
 def shown(jobs: int, size: tuple[int, int] = (24, 80), **environment: str) -> list[str]:
