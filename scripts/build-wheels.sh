@@ -25,11 +25,13 @@ run() {
         exit 1
     }
 }
+source=$root/build/fetched/libfuse.tar.xz
+sh scripts/fetch-libfuse.sh "$source"
 rm -rf dist
 run build --sdist --outdir dist .
 for machine; do
     export ZIG_TARGET="$machine-linux-gnu.2.17" _PYTHON_HOST_PLATFORM="linux-$machine"
-    SKBUILD_CMAKE_DEFINE="PENSTOCK_LIBFUSE=bundled"
+    SKBUILD_CMAKE_DEFINE="PENSTOCK_LIBFUSE=bundled;PENSTOCK_FUSE_SOURCE=$source"
     SKBUILD_CMAKE_DEFINE="$SKBUILD_CMAKE_DEFINE;CMAKE_TOOLCHAIN_FILE=$root/packaging/zig.cmake"
     SKBUILD_CMAKE_DEFINE="$SKBUILD_CMAKE_DEFINE;FETCHCONTENT_BASE_DIR=$root/build/fetched"
     export SKBUILD_CMAKE_DEFINE

@@ -10,7 +10,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 python=$(realpath -s "$1")
-mirror=http://deb.debian.org/debian
 skip() {
     echo "test-install: skipped: $1"
     exit 0
@@ -19,6 +18,8 @@ skip() {
 [ "$(uname -m)" = x86_64 ] || skip "only for x86-64"
 [ -c /dev/fuse ] || skip "there is no /dev/fuse"
 command -v mmdebstrap >/dev/null || skip "there is no mmdebstrap"
+mirror=$(sh scripts/debian-mirror.sh)
+[ -n "$mirror" ] || skip "apt knows no archive of Debian"
 home=$(mktemp -d "${TMPDIR:-/tmp}/penstock-install-XXXXXX")
 trap 'rm -rf "$home"' EXIT
 trap 'exit 130' INT
@@ -29,7 +30,7 @@ root() {
     [ -e "build/roots/$1/.complete" ] && return
     rm -rf "build/roots/$1"
     mkdir -p build/roots
-    mmdebstrap --quiet --variant="$2" --include="$3" "$1" "build/roots/$1" $mirror \
+    mmdebstrap --quiet --variant="$2" --include="$3" "$1" "build/roots/$1" "$mirror" \
         2>"$home/log" || { tail -n 3 "$home/log" >&2; skip "no root of Debian $1"; }
     touch "build/roots/$1/.complete"
 }
