@@ -143,6 +143,8 @@ class StagingOrder:
     """True if its buffer may be drained now."""
     drain_bytes_per_s: float = inf
     """Highest rate of its drain (bytes/s)."""
+    lacks_journals: bool = False
+    """True if it was to stage and cannot. Drivers set it, strategies do not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,9 @@ def _possible(
     else to put them.
     """
     orders = [
-        order if job.can_stage else replace(order, stage=False)
+        order
+        if job.can_stage
+        else replace(order, stage=False, lacks_journals=order.stage)
         for job, order in zip(applications, plan.orders, strict=True)
     ]
     return replace(plan, orders=orders)

@@ -183,6 +183,8 @@ class StatusView:
         text += f" {self._measured_delay(record)}{self._explained_draw(record)}"
         if record.order.stage or record.staged_bytes:
             text += f" {self._explained_staging(record)}"
+        if record.order.lacks_journals:
+            text += " It has no journals, so it is not staged."
         if record.placement:
             text += f" {record.placement}"
         elif 0 < len(record.order.targets) < len(self._target_names):

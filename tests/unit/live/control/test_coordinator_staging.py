@@ -219,6 +219,24 @@ def test_staging_is_explained_to_users() -> None:
     ]
 
 
+def test_users_are_told_that_a_job_has_no_journals() -> None:
+    node = Node("2a")
+    node.report("a", 10.0, can_stage=False)
+    node.report("b", 0.0, can_stage=False)
+    words = "It has no journals, so it is not staged."
+    told = {
+        name: words
+        in str(
+            node.coordinator.answer(
+                UserRequest(1, 0, trusted=True, request=ExplainJob(name)), node.now
+            )
+        )
+        for name in "ab"
+    }
+    # The first writer of this strategy writes through anyway.
+    assert told == {"a": False, "b": True}
+
+
 def test_agents_are_told_where_new_files_are() -> None:
     node = Node("3b", targets=2)
     place = Partition(1, "/jobs/a", 0, ("/jobs/a",))
