@@ -238,9 +238,11 @@ int main(int count, char **words)
         struct journal journal;
         write_damaged(fd, valid[input % 2]);
         owner = draw(2) == 0 ? fd : -1;
-        if (journal_open(&journal, name) == 0) {
-            opened++;
-            drained += use(&journal);
+        if (journal_open_header(&journal, name) == 0) {
+            if (journal_open_ring(&journal) == 0) {
+                opened++;
+                drained += use(&journal);
+            }
             journal_close(&journal);
         }
         owner = -1;

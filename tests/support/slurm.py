@@ -61,7 +61,7 @@ ip address add 192.0.2.10/32 dev lo
 ip route add default dev lo src 192.0.2.10
 slurmctld
 for number in $(seq "$SLURM_TEST_NODES"); do slurmd -N "n$number"; done
-for _ in $(seq 300); do
+for _ in $(seq 1200); do
     [ "$(timeout 10 sinfo -h -t idle -o %D || true)" = "$SLURM_TEST_NODES" ] && break
     sleep 0.1
 done
