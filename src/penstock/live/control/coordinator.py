@@ -387,9 +387,10 @@ class Coordinator:
         if order.targets not in ((), job.order.targets) and self.placer is None:
             self._output.retargeted[job.key] = order.targets
         if order != job.order:
-            job.order = order
             self._stale.add(job.key)
-        drain_rate = min(order.drain_bytes_per_s, left) if order.drain else 0.0
+        job.note_order(order)
+        drains = order.drain or job.is_draining
+        drain_rate = min(order.drain_bytes_per_s, left) if drains else 0.0
         controller = job.storage.controller
         held = held_rate(controller.capacity)
         allowed = max(drain_rate, held) if order.stage or job.staged_bytes else inf

@@ -136,6 +136,8 @@ class JobRecord:
     """Time that the present operation has lost, as users see it."""
     order: StagingOrder = NO_ORDER
     """What the staging strategy has ordered."""
+    is_draining: bool = False
+    """True while it drains, and until the calls that drained are no longer held up."""
     placement: str = ""
     """Which storage targets it was given when it joined, and why, in a sentence."""
     priority: float = 0.0
@@ -261,6 +263,19 @@ class JobRecord:
     def is_waiting(self) -> bool:
         """True if one of its calls is held up now."""
         return any(counters.waiting for counters in self.counters.values())
+
+    def note_order(self, order: StagingOrder) -> None:
+        """Take the order of the strategy.
+
+        A drain moves a step, and then waits until its grant covers the step. So calls
+        may be held up when nothing is left to drain. They are let go at the rate of the
+        drain: the program waits for them.
+        """
+        self.order = order
+        if self.staged_bytes > 0:
+            self.is_draining = order.drain
+        else:
+            self.is_draining = self.is_draining and self.is_waiting
 
     @property
     def is_unbacked(self) -> bool:

@@ -151,6 +151,27 @@ def test_a_job_that_has_drained_writes_to_the_files() -> None:
     assert node.rates["0:b"] == B
 
 
+def test_a_job_is_not_held_before_the_calls_that_drained_are_let_go() -> None:
+    """The last step has moved all that was staged, and waits for its grant."""
+    node = Node("1b")
+    node.report("a", 10.0)
+    node.now = 1.0
+    node.report("b", 5.0)
+    assert node.stages == {"0:a": True}
+    node.now = 1.1
+    node.report("a", 10.0, staged=20.0)
+    assert node.rates["0:a"] <= HELD
+    node.now = 1.2
+    node.report("a", 10.0, staged=20.0, waiting=True)
+    assert node.rates["0:a"] == pytest.approx(B / 2)
+    node.now = 1.3
+    node.report("a", 30.0, waiting=True)
+    assert node.rates["0:a"] == pytest.approx(B / 2)
+    node.now = 1.4
+    node.report("a", 30.0)
+    assert node.rates["0:a"] <= HELD
+
+
 def test_drains_in_the_background_get_what_is_left() -> None:
     node = Node("controlled")
     node.report("a", 10.0)

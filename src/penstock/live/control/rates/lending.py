@@ -176,7 +176,7 @@ class Lender:
         if job.needs_all or resumes:
             self._return_all(job)
             job.restart_measurement(now)
-        elif (held_up or job.pauses) and self._uses_grant(job):
+        elif (held_up or (job.pauses and not pauses)) and self._uses_grant(job):
             self._take_back(job, now)
             job.restart_measurement(now)
         elif held_up and job.offered_bytes < _MEASURED_S * job.rate:

@@ -81,6 +81,20 @@ def test_a_job_that_pauses_lends_at_once_and_gets_all_back_at_once() -> None:
     assert controller.job("a").usable == B
 
 
+def test_a_pause_lends_on_if_bytes_were_moved_ahead() -> None:
+    """They count as drawn while they are granted, but nothing draws in a pause."""
+    controller = controller_with("fair-share", "a", "b")
+    for job_key in ("a", "b"):
+        controller.post(job_key, 0.0, 1e4)
+    controller.decide(0.0)
+    controller.progress("a", 0.01, 100.0, held_up=True)
+    controller.progress("a", 0.02, 100.0, held_up=False, pauses=True)
+    assert decide(controller, 0.02)["b"] == pytest.approx(99.0)
+    controller.progress("a", 0.12, 100.0, held_up=False, pauses=True)
+    assert controller.decide(0.12).rates == {}
+    assert controller.job("a").is_frugal
+
+
 def test_without_lending_a_pause_changes_nothing() -> None:
     controller = frugal_pair("fair-share", lend=False)
     controller.progress("a", 1.0, 10.0, held_up=False, pauses=True)
