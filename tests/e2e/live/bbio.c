@@ -13,6 +13,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +262,23 @@ static void scene_disable(void)
     CHECK(stored(fd) == 2 * SMALL);
 }
 
+static void put_more(int fd)
+{
+    put(fd, SMALL);
+}
+
+static void scene_disable_with_a_callback_that_writes(void)
+{
+    start();
+    int fd = create("a");
+    CHECK(BBIO_On_flush(fd, put_more) == 0);
+    put(fd, SMALL);
+    CHECK(BBIO_Disable(fd) == 0);
+    CHECK(stored(fd) == 2 * SMALL);
+    put(fd, SMALL);
+    CHECK(stored(fd) == 3 * SMALL);
+}
+
 /* "forces a flush on the buffer associated with the file descriptor" */
 static void scene_flush(void)
 {
@@ -444,6 +464,45 @@ static void say(int fd)
     CHECK(write(1, "called\n", 7) == 7);
 }
 
+static atomic_int calls_by_all;
+static atomic_bool other_may_write, other_has_written;
+
+static void *write_in_another_thread(void *argument)
+{
+    while (!atomic_load(&other_may_write))
+        usleep(1000);
+    put(*(int *)argument, SMALL);
+    atomic_store(&other_has_written, true);
+    return NULL;
+}
+
+static void wait_for_other_thread(int fd)
+{
+    (void)fd;
+    if (atomic_fetch_add(&calls_by_all, 1) > 0)
+        return;
+    atomic_store(&other_may_write, true);
+    while (!atomic_load(&other_has_written))
+        usleep(1000);
+}
+
+/* A thread that writes during the flush drains as well; the flush is still one. */
+static void scene_called_once_by_all_threads(void)
+{
+    pthread_t other;
+    start();
+    int fd = create("a");
+    CHECK(BBIO_On_flush(fd, wait_for_other_thread) == 0);
+    CHECK(pthread_create(&other, NULL, write_in_another_thread, &fd) == 0);
+    put(fd, SMALL);
+    CHECK(BBIO_Disable(fd) == 0);
+    CHECK(pthread_join(other, NULL) == 0);
+    CHECK(atomic_load(&calls_by_all) == 1);
+    CHECK(stored(fd) == 2 * SMALL);
+    put(fd, SMALL);
+    CHECK(stored(fd) == 3 * SMALL);
+}
+
 /* The test looks for the line. */
 static void scene_called_at_the_end_of_the_program(void)
 {
@@ -538,6 +597,7 @@ static const struct {
     SCENE(enable),
     SCENE(enable_a_descriptor_that_is_not_open),
     SCENE(disable),
+    SCENE(disable_with_a_callback_that_writes),
     SCENE(flush),
     SCENE(finalize),
     SCENE(called_before_a_manual_flush),
@@ -548,6 +608,7 @@ static const struct {
     SCENE(installed_while_disabled),
     SCENE(replaced_and_removed),
     SCENE(a_callback_may_flush_and_write),
+    SCENE(called_once_by_all_threads),
     SCENE(called_at_the_end_of_the_program),
     SCENE(posix_and_libc_calls),
     SCENE(operations_keep_their_order),

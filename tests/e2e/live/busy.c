@@ -5,9 +5,11 @@
  *     busy sync|fork|read
  *
  * "sync" and "fork": every thread makes, writes and closes files of its own. "read":
- * all threads write to one file, and another descriptor of it is read.
+ * all threads write to one file, and another descriptor of it is read. Every write has
+ * other data, the number of the round. The last number of each thread is printed.
  */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -17,9 +19,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { THREADS = 24, SIZE = 3000, CALLS = 3 };
+enum { THREADS = 24, NUMBERS = 375, SIZE = NUMBERS * 8, CALLS = 3 };
 
 static atomic_bool over;
+static atomic_uint_fast64_t rounds[THREADS]; /* that are over */
 static atomic_int begun;
 static int shared = -1;
 
@@ -29,7 +32,7 @@ static void fail(const char *what)
     exit(1);
 }
 
-static void write_own(long thread, const char *data)
+static void write_own(long thread, const uint64_t *data)
 {
     char name[32];
     snprintf(name, sizeof name, "own%ld", thread);
@@ -44,30 +47,46 @@ static void write_own(long thread, const char *data)
 static void *work(void *argument)
 {
     long thread = (long)argument;
-    char data[SIZE];
-    memset(data, 'a' + (int)(thread % 26), sizeof data);
-    for (bool first = true; !atomic_load(&over); first = false) {
+    for (uint64_t round = 1; !atomic_load(&over); round++) {
+        uint64_t data[NUMBERS];
+        for (int i = 0; i < NUMBERS; i++)
+            data[i] = round;
         if (shared < 0)
             write_own(thread, data);
         else if (pwrite(shared, data, SIZE, thread * SIZE) != SIZE)
             fail("pwrite");
-        if (first)
+        atomic_store(&rounds[thread], round);
+        if (round == 1)
             atomic_fetch_add(&begun, 1);
     }
     return NULL;
+}
+
+/* Whatever a thread has written before the read must be there. */
+static void read_shared(void)
+{
+    uint64_t least[THREADS], data[THREADS][NUMBERS];
+    for (int thread = 0; thread < THREADS; thread++)
+        least[thread] = atomic_load(&rounds[thread]);
+    int fd = open("shared", O_RDWR);
+    if (pread(fd, data, sizeof data, 0) != sizeof data)
+        fail("pread");
+    for (int thread = 0; thread < THREADS; thread++)
+        for (int i = 0; i < NUMBERS; i++)
+            if (data[thread][i] < least[thread]) {
+                fprintf(stderr, "thread %d: older data than was written\n", thread);
+                exit(1);
+            }
+    close(fd);
 }
 
 static void call_once(const char *call)
 {
     if (strcmp(call, "sync") == 0)
         sync();
-    else if (strcmp(call, "read") == 0) {
-        char data[SIZE];
-        int fd = open("shared", O_RDWR);
-        if (pread(fd, data, SIZE, 0) != SIZE || data[SIZE - 1] != 'a')
-            fail("pread");
-        close(fd);
-    } else {
+    else if (strcmp(call, "read") == 0)
+        read_shared();
+    else {
         pid_t child = fork();
         if (child == 0)
             _exit(0);
@@ -94,5 +113,7 @@ int main(int count, char **words)
         pthread_join(threads[thread], NULL);
     if (shared >= 0 && close(shared) != 0)
         fail("close");
+    for (int thread = 0; thread < THREADS; thread++)
+        printf("%" PRIuFAST64 "\n", atomic_load(&rounds[thread]));
     return 0;
 }

@@ -270,6 +270,11 @@ DRAIN_CALLS += ("mmap", "read", "write", "close", "newfstatat", "fstat")
 
 def _drainer_killed_at(journals: Path, strace: str, call: str, when: int) -> bool:
     """Kill a drainer when it makes a call for the n-th time; False: it made fewer."""
+    return _drain_with(journals, strace, call, f"signal=KILL:when={when}")
+
+
+def _drain_with(journals: Path, strace: str, call: str, what: str) -> bool:
+    """Let something happen to a call of a drainer; return whether it was killed."""
     variables = {
         "LD_PRELOAD": str(shim_path()),
         "PENSTOCK_STAGING": str(journals),
@@ -279,7 +284,7 @@ def _drainer_killed_at(journals: Path, strace: str, call: str, when: int) -> boo
     done = subprocess.run(
         [
             *(strace, "-qq", "-o", "/dev/null", "-e", f"trace={call}"),
-            *("-e", f"inject={call}:signal=KILL:when={when}"),
+            *("-e", f"inject={call}:{what}"),
             *(word for key in variables for word in ("-E", f"{key}={variables[key]}")),
             "true",
         ],
@@ -360,3 +365,26 @@ def test_merges_that_are_killed_at_any_call_lose_and_overwrite_nothing(
             assert made.file.read_bytes() == (newer or applied(made.writes))
         when += 1 + when // 4
     assert kept > 0 or call == "unlinkat"
+
+
+@pytest.mark.parametrize(
+    ("call", "error"), [("pwritev", "ENOSPC"), ("pwritev", "EDQUOT"), ("fsync", "EIO")]
+)
+def test_a_merge_that_stops_never_overwrites_what_is_written_then(
+    tmp_path: Path, strace: str, call: str, error: str
+) -> None:
+    """Also a file whose time of change cannot be found out is not merged into."""
+    for newer in (b"", b"newer" * 600):
+        made = HandMadeJournal(tmp_path / f"{len(newer)}")
+        for place in range(3):
+            made.append(place * 700, bytes([place + 1]) * 1000)
+        made.move_to_part(tmp_path / f"{len(newer)}" / "part")
+        assert not _drain_with(made.folder, strace, call, f"error={error}")
+        assert made.file.read_bytes() == b""
+        assert made.left_over() == [made.path.name]
+        if newer:
+            made.file.write_bytes(newer)
+        (report,) = drain_folder(made.folder)
+        state = JournalState.KEPT if newer else JournalState.DRAINED
+        assert report.state == state
+        assert made.file.read_bytes() == (newer or applied(made.writes))

@@ -464,42 +464,135 @@ def test_no_program_writes_before_older_data_are_merged(redirected: Redirected) 
     assert redirected.stage.left_over() == []
 
 
-def test_a_descriptor_that_was_open_waits_for_older_data(
-    redirected: Redirected,
-) -> None:
-    """On file systems without leases, two programs may have the file open."""
+@contextmanager
+def _opened_before(
+    redirected: Redirected, program: str, environment: dict[str, str]
+) -> Iterator[tuple[Writer, Path]]:
+    """Start a program that opens the file, and only then show it the journal.
+
+    On file systems without leases, two programs may have the file open. The program
+    says when it has opened the file. Yields it, and the part.
+    """
     part = _killed_with_part(redirected)
     (journal,) = redirected.stage.journals.glob("*.journal")
     hidden = journal.rename(journal.with_suffix(".hidden"))
-    program = """
+    process = redirected.stage.start(
+        *(sys.executable, "-c", program), environment=environment
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"open\n"
+        hidden.rename(journal)
+        yield Writer(process), part
+        process.kill()
+
+
+#: Opens the file and writes at its beginning, for each line of its input.
+_OVERWRITER = """
 import os, sys
 fd = os.open("out", os.O_RDWR)
+print("open", flush=True)
 for line in sys.stdin:
     try:
         print(os.pwrite(fd, b"ONE", 0), flush=True)
     except OSError as error:
         print(error, flush=True)
 """
-    process = redirected.stage.start(
-        *(sys.executable, "-c", program), environment=redirected.environment()
-    )
-    with process:
-        until(lambda: _has_open(process.pid, redirected.stage.folder / "out"))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_a_descriptor_that_was_open_waits_for_older_data(
+    redirected: Redirected, *, known: bool
+) -> None:
+    """Also one that was looked up before the journal was there, and is staged now."""
+    program = _OVERWRITER
+    if known:
+        seek = 'os.lseek(fd, 0, os.SEEK_END)\nprint("open"'
+        program = program.replace('print("open"', seek)
+    stage = redirected.stage
+    environment = stage.environment() if known else redirected.environment()
+    with _opened_before(redirected, program, environment) as (writer, part):
         with _away(part):
-            hidden.rename(journal)
-            writer = Writer(process)
             assert "Input/output error" in writer.do("write")
             assert "Input/output error" in writer.do("write")
             assert _text(redirected) == "one "
         assert writer.do("write") == "3"
-        process.kill()
     redirected.stage.drain()
     assert _text(redirected) == "ONE two"
 
 
-def _has_open(pid: int, path: Path) -> bool:
-    links = Path(f"/proc/{pid}/fd").iterdir()
-    return any(link.resolve() == path.resolve() for link in links)
+@pytest.mark.parametrize("flag", ["O_APPEND", "O_DSYNC"])
+def test_the_write_that_waited_is_not_staged(redirected: Redirected, flag: str) -> None:
+    """Nobody has asked yet whether the descriptor may be staged: these may not."""
+    program = f"""
+import os, sys
+fd = os.open("out", os.O_WRONLY | os.{flag})
+print("open", flush=True)
+for line in sys.stdin:
+    try:
+        print(os.write(fd, b"ONE"), flush=True)
+    except OSError as error:
+        print(error, flush=True)
+"""
+    environment = redirected.stage.environment()
+    with _opened_before(redirected, program, environment) as (writer, part):
+        with _away(part):
+            assert "Input/output error" in writer.do("write")
+        assert writer.do("write") == "3"
+        text = "one twoONE" if flag == "O_APPEND" else "ONE two"
+        assert _text(redirected) == text
+        assert redirected.stage.left_over() == []
+
+
+#: Writes in the way that a line of its input names.
+_OTHER_WRITER = """
+import ctypes, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+fd = os.open("out", os.O_RDWR)
+other = os.memfd_create("other")
+os.write(other, b"ONE")
+reader, writer = os.pipe()
+os.write(writer, b"ONE")
+text = ctypes.create_string_buffer(b"ONE")
+request = ctypes.create_string_buffer(256)
+struct.pack_into("=iii4xQQ", request, 0, fd, 1, 0, ctypes.addressof(text), 3)
+requests = (ctypes.c_void_p * 1)(ctypes.addressof(request))
+def answer_of(value):
+    if value < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return value
+calls = {
+    "sendfile": lambda: os.sendfile(fd, other, 0, 3),
+    "copy_file_range": lambda: os.copy_file_range(other, fd, 3, 0, 0),
+    "splice": lambda: os.splice(reader, fd, 3, offset_dst=0),
+    "dprintf": lambda: answer_of(libc.dprintf(fd, b"ONE")),
+    "pwritev2": lambda: os.pwritev(fd, [b"ONE"], 0, os.RWF_SYNC),
+    "syscall": lambda: answer_of(libc.syscall(1, fd, text, 3)),
+    "aio_write": lambda: answer_of(libc.aio_write(request)),
+    "lio_listio": lambda: answer_of(libc.lio_listio(0, requests, 1, None)),
+}
+print("open", flush=True)
+for line in sys.stdin:
+    try:
+        print(calls[line.strip()](), flush=True)
+    except OSError as error:
+        print(error, flush=True)
+"""
+_OTHER_WAYS = ("sendfile", "copy_file_range", "splice", "dprintf", "pwritev2")
+_OTHER_WAYS += ("syscall", "aio_write", "lio_listio")
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="numbers of system calls")
+def test_other_ways_to_write_wait_for_older_data_too(redirected: Redirected) -> None:
+    environment = redirected.environment()
+    with _opened_before(redirected, _OTHER_WRITER, environment) as (writer, part):
+        with _away(part):
+            for way in _OTHER_WAYS:
+                assert "Input/output error" in writer.do(way), way
+            assert _text(redirected) == "one "
+        assert writer.do("sendfile") == "3"
+        assert _text(redirected) == "ONE two"
+        assert redirected.stage.left_over() == []
 
 
 @pytest.mark.parametrize("finder", ["drain", "sweep"])

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from support.jobs import compiled
 from support.stages import Stage
 
 #: As in ``busy.c``.
-_THREADS, _SIZE = 24, 3000
+_THREADS, _NUMBERS = 24, 375
 
 
 @pytest.mark.parametrize("call", ["sync", "fork", "read"])
@@ -21,7 +22,9 @@ def test_threads_that_never_stop_to_write_hold_up_no_drain(
     busy = compiled(tmp_path / "busy", "busy.c")
     done = memory_stage.run(busy, call)
     assert (done.returncode, done.stderr) == (0, b"")
-    expected = [bytes([97 + thread % 26]) * _SIZE for thread in range(_THREADS)]
+    rounds = [int(line) for line in done.stdout.split()]
+    assert len(rounds) == _THREADS
+    expected = [number.to_bytes(8, sys.byteorder) * _NUMBERS for number in rounds]
     if call == "read":
         shared = memory_stage.folder / "shared"
         assert shared.read_bytes() == b"".join(expected)

@@ -26,6 +26,7 @@
 #ifndef PENSTOCK_SHIM_H
 #define PENSTOCK_SHIM_H
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -366,9 +367,10 @@ bool stage_gather(int fd, const struct iovec *parts, int count, int64_t offset,
 int stage_flush(int fd);
 
 /* Drain the journal; the file is written through (not staged) from now on.
- * stage_write_through_file and stage_write_through_name also drain journals of other
- * processes; they return an error if such a journal cannot be drained now. The file
- * must not be changed then. */
+ * stage_write_through drains a journal of another process that could not be drained
+ * when the descriptor was looked up; stage_write_through_file and
+ * stage_write_through_name drain any. All three return an error if such a journal
+ * cannot be drained now. The file must not be changed then. */
 int stage_write_through(int fd);
 int stage_write_through_file(uint64_t device, uint64_t inode, int fd, int at,
                              const char *path);
@@ -495,23 +497,38 @@ static inline bool wrap_begin_gather(struct paced_call *call, int fd,
     return false;
 }
 
-/* Begin a call that needs the file itself to be up to date: staged writes are drained
- * first, and the file is staged no more. `size` as for pace_begin. */
-static inline void wrap_begin_call(struct paced_call *call, int fd, enum io_class class,
+/* Drain staged writes before a call that needs the file itself to be up to date; the
+ * file is staged no more. False, with errno: the call would write, and older data of
+ * another process must come before it. */
+static inline bool wrap_write_through(int fd, enum io_class class)
+{
+    if (LIKELY(!identity_is_stageable(fd)))
+        return true;
+    int error = stage_write_through(fd);
+    if (LIKELY(error == 0) || class != CLASS_WRITE)
+        return true;
+    errno = error;
+    return false;
+}
+
+/* Begin a call that needs the file itself to be up to date. `size` as for pace_begin.
+ * False, with errno: a call that writes must fail. */
+static inline bool wrap_begin_call(struct paced_call *call, int fd, enum io_class class,
                                    size_t size)
 {
     call->class = NULL;
     if (LIKELY(!identity_is_controlled(fd)))
-        return;
+        return true;
     call->fd = fd;
-    if (identity_is_stageable(fd))
-        stage_write_through(fd);
+    if (RARELY(!wrap_write_through(fd, class)))
+        return false;
     pace_begin(call, class, size, false);
+    return true;
 }
 
-static inline void wrap_begin(struct paced_call *call, int fd, enum io_class class)
+static inline bool wrap_begin(struct paced_call *call, int fd, enum io_class class)
 {
-    wrap_begin_call(call, fd, class, 0);
+    return wrap_begin_call(call, fd, class, 0);
 }
 
 static inline void wrap_begin_read(struct paced_call *call, int fd, size_t size)
@@ -576,8 +593,8 @@ static inline void wrap_charge_past(int fd, enum io_class class, size_t moved_by
     struct paced_call call;
     if (class == CLASS_READ)
         wrap_begin_read(&call, fd, moved_bytes);
-    else
-        wrap_begin(&call, fd, class);
+    else if (!wrap_begin(&call, fd, class))
+        return;
     call.begin_ns -= duration_ns;
     wrap_end(&call, (ssize_t)moved_bytes);
 }

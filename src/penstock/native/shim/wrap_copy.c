@@ -19,6 +19,7 @@ enum { COPY_MAX_BYTES = 4 << 20 };
 struct copy {
     struct paced_call reading;
     struct paced_call writing;
+    bool is_refused; /* with errno */
 };
 
 static bool has_bucket(const struct paced_call *call)
@@ -37,7 +38,7 @@ static struct copy copy_begin(int from, int to, size_t *size)
 {
     struct copy copy;
     wrap_begin_read(&copy.reading, from, *size);
-    wrap_begin(&copy.writing, to, CLASS_WRITE);
+    copy.is_refused = !wrap_begin(&copy.writing, to, CLASS_WRITE);
     bool paced =
         is_paced(&copy.reading, CLASS_READ) || is_paced(&copy.writing, CLASS_WRITE);
     if (paced && *size > COPY_MAX_BYTES)
@@ -57,28 +58,34 @@ static ssize_t copy_end(struct copy *copy, ssize_t moved)
 EXPORT ssize_t sendfile(int to, int from, off_t *offset, size_t size)
 {
     struct copy copy = copy_begin(from, to, &size);
-    return copy_end(&copy, REAL(sendfile)(to, from, offset, size));
+    return copy_end(&copy,
+                    copy.is_refused ? -1 : REAL(sendfile)(to, from, offset, size));
 }
 
 EXPORT ssize_t sendfile64(int to, int from, off64_t *offset, size_t size)
 {
     struct copy copy = copy_begin(from, to, &size);
-    return copy_end(&copy, REAL(sendfile64)(to, from, offset, size));
+    return copy_end(&copy,
+                    copy.is_refused ? -1 : REAL(sendfile64)(to, from, offset, size));
 }
 
 EXPORT ssize_t copy_file_range(int from, off64_t *from_offset, int to,
                                off64_t *to_offset, size_t size, unsigned flags)
 {
     struct copy copy = copy_begin(from, to, &size);
-    return copy_end(
-        &copy, REAL(copy_file_range)(from, from_offset, to, to_offset, size, flags));
+    return copy_end(&copy, copy.is_refused
+                               ? -1
+                               : REAL(copy_file_range)(from, from_offset, to, to_offset,
+                                                       size, flags));
 }
 
 EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset,
                       size_t size, unsigned flags)
 {
     struct copy copy = copy_begin(from, to, &size);
-    return copy_end(&copy, REAL(splice)(from, from_offset, to, to_offset, size, flags));
+    return copy_end(&copy, copy.is_refused ? -1
+                                           : REAL(splice)(from, from_offset, to,
+                                                          to_offset, size, flags));
 }
 
 /* --- POSIX aio ------------------------------------------------------------------ */
@@ -86,15 +93,16 @@ EXPORT ssize_t splice(int from, off64_t *from_offset, int to, off64_t *to_offset
 /* A request is charged when it is submitted. The submitter waits until the requests
  * before it are granted, not for its own bytes: libc carries it out later, in a thread
  * of its own, on the file itself. */
-static void aio_begin(struct paced_call *call, int fd, enum io_class class, size_t size)
+static bool aio_begin(struct paced_call *call, int fd, enum io_class class, size_t size)
 {
     call->class = NULL;
     if (!identity_is_controlled(fd))
-        return;
+        return true;
     call->fd = fd;
-    if (identity_is_stageable(fd))
-        stage_write_through(fd);
+    if (!wrap_write_through(fd, class))
+        return false;
     pace_begin_async(call, class, size);
+    return true;
 }
 
 static int aio_submitted(struct paced_call *call, int answer, size_t size)
@@ -107,14 +115,16 @@ static int aio_submitted(struct paced_call *call, int answer, size_t size)
 EXPORT int aio_write(struct aiocb *request)
 {
     struct paced_call call;
-    aio_begin(&call, request->aio_fildes, CLASS_WRITE, request->aio_nbytes);
+    if (!aio_begin(&call, request->aio_fildes, CLASS_WRITE, request->aio_nbytes))
+        return -1;
     return aio_submitted(&call, REAL(aio_write)(request), request->aio_nbytes);
 }
 
 EXPORT int aio_write64(struct aiocb64 *request)
 {
     struct paced_call call;
-    aio_begin(&call, request->aio_fildes, CLASS_WRITE, request->aio_nbytes);
+    if (!aio_begin(&call, request->aio_fildes, CLASS_WRITE, request->aio_nbytes))
+        return -1;
     return aio_submitted(&call, REAL(aio_write64)(request), request->aio_nbytes);
 }
 
@@ -132,22 +142,26 @@ EXPORT int aio_read64(struct aiocb64 *request)
     return aio_submitted(&call, REAL(aio_read64)(request), request->aio_nbytes);
 }
 
-static void submit_one(const struct aiocb *request)
+/* False, with errno: none of the requests is submitted. */
+static bool submit_one(const struct aiocb *request)
 {
     struct paced_call call;
     if (request == NULL || request->aio_lio_opcode == LIO_NOP)
-        return;
+        return true;
     enum io_class class =
         request->aio_lio_opcode == LIO_READ ? CLASS_READ : CLASS_WRITE;
-    aio_begin(&call, request->aio_fildes, class, request->aio_nbytes);
+    if (!aio_begin(&call, request->aio_fildes, class, request->aio_nbytes))
+        return false;
     aio_submitted(&call, 0, request->aio_nbytes);
+    return true;
 }
 
 EXPORT int lio_listio(int mode, struct aiocb *const requests[], int count,
                       struct sigevent *event)
 {
     for (int i = 0; i < count; i++)
-        submit_one(requests[i]);
+        if (!submit_one(requests[i]))
+            return -1;
     return REAL(lio_listio)(mode, requests, count, event);
 }
 
@@ -157,7 +171,8 @@ EXPORT int lio_listio64(int mode, struct aiocb64 *const requests[], int count,
                         struct sigevent *event)
 {
     for (int i = 0; i < count; i++)
-        submit_one((const struct aiocb *)requests[i]);
+        if (!submit_one((const struct aiocb *)requests[i]))
+            return -1;
     return REAL(lio_listio64)(mode, requests, count, event);
 }
 
@@ -391,12 +406,13 @@ EXPORT long syscall(long number, ...)
     int from, to, size;
     if (moves_data(number, &class)) {
         struct paced_call call;
-        wrap_begin(&call, (int)a[0], class);
+        if (!wrap_begin(&call, (int)a[0], class))
+            return -1;
         return wrap_end(&call, pass_through(number, a));
     }
     if (copies_data(number, &from, &to, &size)) {
         struct copy copy = copy_begin((int)a[from], (int)a[to], (size_t *)&a[size]);
-        return copy_end(&copy, pass_through(number, a));
+        return copy_end(&copy, copy.is_refused ? -1 : pass_through(number, a));
     }
     struct paced_call call;
     wrap_begin_sync(&call, writes_back(number) ? (int)a[0] : -1);

@@ -67,10 +67,10 @@ EXPORT ssize_t pwritev2(int fd, const struct iovec *parts, int count, off_t offs
 {
     struct paced_call call;
     ssize_t staged;
-    if (flags != 0)
-        wrap_begin(&call, fd, CLASS_WRITE);
-    else if (wrap_begin_gather(&call, fd, parts, count, offset == -1 ? HERE : offset,
-                               &staged))
+    if (flags != 0 && !wrap_begin(&call, fd, CLASS_WRITE))
+        return -1;
+    if (flags == 0 && wrap_begin_gather(&call, fd, parts, count,
+                                        offset == -1 ? HERE : offset, &staged))
         return staged;
     return wrap_end_write(&call, fd, REAL(pwritev2)(fd, parts, count, offset, flags));
 }
@@ -80,10 +80,10 @@ EXPORT ssize_t pwritev64v2(int fd, const struct iovec *parts, int count, off64_t
 {
     struct paced_call call;
     ssize_t staged;
-    if (flags != 0)
-        wrap_begin(&call, fd, CLASS_WRITE);
-    else if (wrap_begin_gather(&call, fd, parts, count, offset == -1 ? HERE : offset,
-                               &staged))
+    if (flags != 0 && !wrap_begin(&call, fd, CLASS_WRITE))
+        return -1;
+    if (flags == 0 && wrap_begin_gather(&call, fd, parts, count,
+                                        offset == -1 ? HERE : offset, &staged))
         return staged;
     return wrap_end_write(&call, fd,
                           REAL(pwritev64v2)(fd, parts, count, offset, flags));

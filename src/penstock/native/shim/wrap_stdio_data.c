@@ -183,7 +183,8 @@ EXPORT int __printf_chk(int flag, const char *format, ...)
     EXPORT int name parameters \
     { \
         struct paced_call call; \
-        wrap_begin(&call, fd, CLASS_WRITE); \
+        if (!wrap_begin(&call, fd, CLASS_WRITE)) \
+            return -1; \
         return (int)wrap_end_write(&call, fd, printing); \
     }
 

@@ -101,7 +101,9 @@ struct journal_header {
      * changed, as noted before the part was opened; 0: not noted. FILE_MERGES: the
      * merge has begun, and may have changed it. */
     _Atomic uint64_t file_changed_ns;
-    uint64_t unused_drainer[4];
+    /* The process whose merge FILE_MERGES is about, and when it started, as above. */
+    _Atomic uint64_t merger, merger_started;
+    uint64_t unused_drainer[2];
 
     char part[PART_PATH_BYTES]; /* path of the part */
     char padding[128];

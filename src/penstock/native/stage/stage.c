@@ -141,6 +141,9 @@ int stage_write_through(int fd)
     struct slot_ref ref = slot_ref_of_fd(fd);
     if (ref.slot != NULL)
         return drain_and_write_through(ref, true);
+    int error = stage_catch_up(fd);
+    if (error != 0)
+        return error; /* the descriptor stays behind */
     STORE(slot_opened_here[fd], 0);
     identity_forget(fd);
     return 0;
@@ -185,7 +188,7 @@ static bool leave_to_drainer(struct slot_ref ref)
     bool synced = here && has_one_user(ref) && !journal_is_empty(&ref.slot->journal) &&
                   journal_sync(&ref.slot->journal) == 0;
     if (synced)
-        slot_free(ref.slot, false, 0);
+        slot_free(ref.slot, 0);
     slot_unlock_word(&ref.slot->lock);
     slot_unlock_table(&guard);
     return synced || !here;
@@ -210,6 +213,7 @@ int stage_close(int fd)
         error = drain_and_write_through(ref, false);
     STORE(slot_opened_here[fd], 0);
     STORE(slot_index_of_fd[fd], 0);
+    STORE(slot_is_behind[fd], false);
     forget_callback((unsigned)fd);
     int late = atomic_exchange(&slot_late_error[fd], 0);
     return error != 0 ? error : late;
@@ -236,6 +240,7 @@ void stage_close_range(unsigned first, unsigned last)
         if (LOAD(slot_index_of_fd[fd]) != 0)
             stage_close((int)fd);
         STORE(slot_opened_here[fd], 0);
+        STORE(slot_is_behind[fd], false);
         forget_callback(fd);
     }
     /* The call would close descriptors of the library too: leave their files first. */
@@ -303,15 +308,17 @@ uint8_t stage_kind(int fd, const char *path)
     uint64_t device = stage_device_of(&status);
     struct slot_ref ref = slot_ref_of_file(device, status.stx_ino);
     bool plain = LOAD(slot_opened_here[fd]) && has_plain_flags(fd);
+    STORE(slot_is_behind[fd], false); /* perhaps of a file closed unseen */
     if (ref.slot != NULL && plain) {
         STORE(slot_index_of_fd[fd], (uint8_t)(ref.slot - slots + 1));
         stage_changed(fd); /* perhaps before there was a journal */
         return KIND_STAGEABLE;
     }
-    /* The descriptor will read or append: leave the file. */
-    STORE(slot_index_of_fd[fd], 0);
+    /* The descriptor will read or append: leave the file. It may have written to the
+     * journal before: an error of the drain is noted for it, too. */
     if (ref.slot != NULL)
         drain_and_write_through(ref, true);
+    STORE(slot_index_of_fd[fd], 0);
     int shared = foreign_drain_file(device, status.stx_ino, fd, AT_FDCWD, path);
     bool is_behind = shared < 0 && is_writable(fd);
     STORE(slot_is_behind[fd], is_behind);
@@ -324,7 +331,7 @@ uint8_t stage_kind(int fd, const char *path)
 int stage_catch_up(int fd)
 {
     struct statx status;
-    if (LIKELY(!LOAD(slot_is_behind[fd])) || !stage_is_ready())
+    if (LIKELY(!atomic_load(&slot_is_behind[fd])) || !stage_is_ready())
         return 0;
     int answer = 0;
     if (stage_stat_fd(fd, &status))
@@ -332,9 +339,10 @@ int stage_catch_up(int fd)
                                     AT_FDCWD, NULL);
     if (answer < 0)
         return -answer;
-    /* It may be staged now. */
-    STORE(slot_is_behind[fd], false);
+    /* The next use of the descriptor asks whether it may be staged. Forget it first:
+     * another thread that finds it no longer behind must find that, too. */
     identity_forget(fd);
+    atomic_store(&slot_is_behind[fd], false);
     return 0;
 }
 
@@ -472,6 +480,8 @@ void stage_finish(void)
     if (!stage_is_ready() || !identity_owns_table())
         return;
     STORE(stage_settings.finished, true);
+    /* A thread that has not seen `finished` is done after this. It stays closed. */
+    slot_close_table();
     struct slot_ref ref;
     while (slot_any_ref(&ref))
         if (!(has_background_drain() && leave_to_drainer(ref)))
@@ -594,7 +604,8 @@ int stage_notify(int fd, stage_callback *callback)
     /* A file that is not staged now may be staged later: slot_admit looks here. */
     identity_raise_highest_fd((unsigned)fd);
     atomic_store(&slot_callback_of_fd[fd], callback);
-    if (!identity_is_controlled(fd) || LOAD(descriptor_kinds[fd]) != KIND_STAGEABLE)
+    if (!identity_is_controlled(fd) || LOAD(descriptor_kinds[fd]) != KIND_STAGEABLE ||
+        LOAD(slot_is_behind[fd]))
         return 0;
     /* Stage it now: another descriptor of the file may be written first. */
     struct slot_ref ref = slot_ref_of_fd(fd);

@@ -69,16 +69,18 @@ int find_file_of(struct journal *);
 /* --- stage_merge.c -------------------------------------------------------------- */
 
 /* Note when the file of a part was last changed, if its writer has died. Call it before
- * the part is opened. The file is found as by find_file. */
-void merge_note(struct journal *, int fd, int at, const char *path);
+ * the part is opened. The file is found as by find_file. Returns 0, or -EIO if the time
+ * cannot be found out: then the part must not be merged now. */
+int merge_note(struct journal *, int fd, int at, const char *path);
 
-/* Before a step whose writer has died: 0, or -EREMCHG if the file was changed since
- * that was noted. The caller holds LOCK_DRAIN. */
+/* Before a step whose writer has died: 0, -EREMCHG if the file was changed since that
+ * was noted, or -EIO if that cannot be found out. The caller holds LOCK_DRAIN. */
 int merge_check(struct journal *, int file);
 
-/* Note it again after a step that could not read the part. The caller holds
- * LOCK_DRAIN. */
+/* Note it again, after a step that failed or when the part cannot be opened any more.
+ * The caller of the first holds LOCK_DRAIN. */
 void merge_interrupted(struct journal *, int file);
+void merge_stopped(struct journal *, int fd, int at, const char *path);
 
 /* --- stage_foreign.c ------------------------------------------------------------ */
 

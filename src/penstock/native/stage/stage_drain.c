@@ -156,11 +156,11 @@ static int drain_named(struct slot_ref ref)
     return target < UINT64_MAX && position_in(ref, false) < target ? -EBADF : 0;
 }
 
-static int drain_own(struct slot_ref ref)
+static int drain_own(struct slot_ref ref, bool calls_program)
 {
     struct lock_wait wait = {0};
     uint64_t target = 0;
-    bool first = true;
+    bool first = calls_program;
     for (;;) {
         uint64_t next = drain_next_bytes(ref, &target);
         if (next == 0 && slot_is_gone(ref))
@@ -178,16 +178,21 @@ static int drain_own(struct slot_ref ref)
     }
 }
 
-int drain_slot(struct slot_ref ref)
+static int drain(struct slot_ref ref, bool calls_program)
 {
     drain_begin();
-    int answer = drain_own(ref);
+    int answer = drain_own(ref, calls_program);
     drain_end();
     return answer == -EBADF ? drain_named(ref) : answer;
 }
 
+int drain_slot(struct slot_ref ref)
+{
+    return drain(ref, true);
+}
+
 /* Try to end the use of a slot; false if more was written meanwhile. */
-static bool try_free(struct slot_ref ref, bool for_good, int error)
+static bool try_free(struct slot_ref ref, int error)
 {
     struct signal_guard guard;
     bool done = true;
@@ -197,7 +202,7 @@ static bool try_free(struct slot_ref ref, bool for_good, int error)
         done = error != 0 || journal_is_empty(&ref.slot->journal);
         if (done) {
             slot_end_journal(ref.slot, error);
-            slot_free(ref.slot, for_good, error);
+            slot_free(ref.slot, error);
         }
     }
     slot_unlock_word(&ref.slot->lock);
@@ -205,14 +210,18 @@ static bool try_free(struct slot_ref ref, bool for_good, int error)
     return done;
 }
 
-/* Let no thread begin to append: it could hold up the end of the slot for ever. */
-static void begin_end(struct slot_ref ref)
+/* Let no thread begin to append: it could hold up the end of the slot for ever. Return
+ * true if no other thread ends the slot already. */
+static bool begin_end(struct slot_ref ref, bool for_good)
 {
     struct signal_guard guard;
     if (!slot_lock(&guard, ref))
-        return;
+        return false;
+    bool first = !ref.slot->is_ending;
     ref.slot->is_ending = true;
+    ref.slot->is_final |= for_good;
     slot_unlock(&guard, ref);
+    return first;
 }
 
 /* Drain, and write to the file directly from now on. A drain that fails is final:
@@ -220,10 +229,11 @@ static void begin_end(struct slot_ref ref)
 int drain_and_write_through(struct slot_ref ref, bool for_good)
 {
     int error;
-    begin_end(ref);
+    /* Several threads may drain; the program is called once. */
+    bool calls_program = begin_end(ref, for_good);
     do
-        error = -drain_slot(ref);
-    while (!try_free(ref, for_good, error));
+        error = -drain(ref, calls_program);
+    while (!try_free(ref, error));
     return error;
 }
 

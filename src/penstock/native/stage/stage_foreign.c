@@ -47,7 +47,7 @@ static int64_t dead_step(struct journal *journal, int file, uint64_t most)
     int64_t moved = journal_step(journal, file, most);
     if (moved == -ENOSPC && journal_give_back(journal))
         moved = journal_step(journal, file, most);
-    if (moved == -EIO)
+    if (moved < 0)
         merge_interrupted(journal, file);
     return moved;
 }
@@ -216,8 +216,9 @@ static int open_journal(struct journal *journal, const char *name, int fd, int a
     int answer = journal_open_header(journal, name);
     if (answer != 0)
         return answer;
-    merge_note(journal, fd, at, path);
-    answer = journal_open_ring(journal);
+    answer = merge_note(journal, fd, at, path);
+    if (answer == 0 && (answer = journal_open_ring(journal)) != 0)
+        merge_stopped(journal, fd, at, path);
     if (answer != 0)
         journal_close(journal);
     return answer;

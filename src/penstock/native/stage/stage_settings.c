@@ -202,7 +202,7 @@ static int make_memory_folder(char folder[1024], uint64_t user)
 static bool is_filled(struct penstock_page *page)
 {
     const struct timespec nap = {0, 100000};
-    for (int naps = 0; naps < 100; naps++) {
+    for (int naps = 0; naps < 10000; naps++) {
         if (atomic_load(&page->staging.folder_state) != FOLDER_FILLED)
             return true;
         raw_call(SYS_nanosleep, (long)&nap, 0, 0, 0, 0, 0);

@@ -134,16 +134,16 @@ bool slot_any_ref(struct slot_ref *ref)
     return false;
 }
 
-/* Let the program's descriptors of a slot write to the file; `for_good`: they are
- * never staged again. The caller has locked the table. */
-static void detach(const struct slot *slot, bool for_good, int error)
+/* Let the program's descriptors of a slot write to the file; if its end is final they
+ * are never staged again. The caller has locked the table. */
+static void detach(const struct slot *slot, int error)
 {
     uint8_t index = (uint8_t)(slot - slots + 1);
     for (unsigned fd = 0; fd <= identity_highest_fd(); fd++) {
         if (LOAD(slot_index_of_fd[fd]) != index)
             continue;
         STORE(slot_index_of_fd[fd], 0);
-        if (for_good)
+        if (slot->is_final)
             STORE(slot_opened_here[fd], 0);
         if (error != 0)
             STORE(slot_late_error[fd], (uint8_t)error);
@@ -188,7 +188,7 @@ static void reset(struct slot *slot)
     slot->file = -1;
     slot->journal = (struct journal){.fd = -1, .part = -1};
     slot->callback = NULL;
-    slot->is_ending = false;
+    slot->is_ending = slot->is_final = false;
 }
 
 /* After a fork that the library did not see: drop everything of the parent. */
@@ -294,9 +294,9 @@ void slot_end_journal(struct slot *slot, int error)
 }
 
 /* The caller has locked table and slot. */
-void slot_free(struct slot *slot, bool for_good, int error)
+void slot_free(struct slot *slot, int error)
 {
-    detach(slot, for_good, error);
+    detach(slot, error);
     close_own_journal(&slot->journal);
     close_own_fd(slot->file);
     slot->file = -1;
@@ -370,7 +370,7 @@ static void assign_slot(struct slot *slot, int fd, const struct staged_file *fil
     STORE(slot->partition, journal->header->partition);
     slot->journal = *journal;
     slot->file = own;
-    slot->is_ending = false;
+    slot->is_ending = slot->is_final = false;
     slot->callback = atomic_load(&slot_callback_of_fd[fd]);
     slot->callback_fd = fd;
     if (slot->callback != NULL)
@@ -479,7 +479,8 @@ static int stage_descriptor(int fd, const struct staged_file *file,
 }
 
 /* Stage the file of `fd` from now on. Data that another process has staged are
- * drained first; then a new journal can be made. */
+ * drained first; then a new journal can be made. If they cannot be drained now, the
+ * descriptor is behind. */
 struct slot_ref slot_admit(int fd, const struct part_place *part)
 {
     struct staged_file file;
@@ -488,7 +489,10 @@ struct slot_ref slot_admit(int fd, const struct part_place *part)
         return ref;
     int answer = stage_descriptor(fd, &file, part, &ref);
     if (answer == -EEXIST) {
-        foreign_drain_file(file.device, file.inode, fd, AT_FDCWD, file.path);
+        if (foreign_drain_file(file.device, file.inode, fd, AT_FDCWD, file.path) < 0) {
+            STORE(slot_is_behind[fd], true);
+            return ref;
+        }
         answer = stage_descriptor(fd, &file, part, &ref);
     }
     if (answer != 0 && answer != -EEXIST && answer != -EBUSY)

@@ -28,8 +28,9 @@ struct slot {
      * the journal. A sync must include them. Both counts only grow, over all uses. */
     _Atomic uint64_t changes, synced_changes;
     struct journal journal;
-    /* True while a thread ends the use of the slot: nothing more is appended. */
-    bool is_ending;
+    /* True while threads end the use of the slot: nothing more is appended. Final: one
+     * of them ends it for good, whichever of them frees it. */
+    bool is_ending, is_final;
     stage_callback *callback;
     int callback_fd;
 };
@@ -68,7 +69,9 @@ extern _Atomic uint8_t slot_late_error[KNOWN_DESCRIPTORS];
 extern _Atomic uint32_t slot_opened_ms[KNOWN_DESCRIPTORS];
 
 /* By descriptor: true if another process has left data in a journal of the file that
- * cannot be drained now. They come first: nothing is written until they are. */
+ * cannot be drained now. They come first: calls that write by the descriptor fail until
+ * they are drained. Stores to a mapping, and what libc has in the buffer of a stream
+ * that it has made itself, are not held back. */
 extern _Atomic bool slot_is_behind[KNOWN_DESCRIPTORS];
 
 /* By descriptor: the program's function to call before a drain. It stays when the use
@@ -123,7 +126,7 @@ struct slot_ref slot_admit(int fd, const struct part_place *part);
 /* End the use of a slot: first its journal, then the slot. The caller has locked table
  * and slot. */
 void slot_end_journal(struct slot *, int error);
-void slot_free(struct slot *, bool for_good, int error);
+void slot_free(struct slot *, int error);
 
 /* --- stage.c --------------------------------------------------------------------- */
 

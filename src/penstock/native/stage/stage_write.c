@@ -248,6 +248,17 @@ static enum verdict append_paced(struct slot_ref ref, const struct load *load,
     return verdict;
 }
 
+/* Fail a write if older data of another process must come before it, and cannot be
+ * drained now; false: it may be made. */
+static bool fail_if_behind(int fd, ssize_t *answer)
+{
+    int error = stage_catch_up(fd);
+    *answer = -1;
+    if (RARELY(error != 0))
+        errno = error;
+    return error != 0;
+}
+
 /* Returns true if the call is answered, false if the caller must make it. */
 static bool write_staged(int fd, const struct load *load, int64_t offset,
                          ssize_t *answer)
@@ -256,13 +267,13 @@ static bool write_staged(int fd, const struct load *load, int64_t offset,
     uint32_t partition;
     if (!stage_is_ready())
         return false;
-    int error = stage_catch_up(fd);
-    if (RARELY(error != 0)) {
-        errno = error;
-        *answer = -1;
+    if (fail_if_behind(fd, answer))
         return true;
-    }
     struct slot_ref ref = slot_ref_of_fd(fd);
+    /* The descriptor was behind until now: its next use asks whether it may be staged.
+     * It may be one that is never staged, with O_APPEND for example. */
+    if (RARELY(ref.slot == NULL && !identity_is_stageable(fd)))
+        return false;
     bool wanted = is_wanted(fd, ref, &partition);
     if (end_other_part(&ref, partition, answer))
         return true;
@@ -271,7 +282,7 @@ static bool write_staged(int fd, const struct load *load, int64_t offset,
     if (ref.slot == NULL)
         ref = admit(fd, partition);
     if (ref.slot == NULL)
-        return false;
+        return fail_if_behind(fd, answer);
     enum verdict verdict = partition != 0 ? append_paced(ref, load, &order)
                                           : append_all(ref, load, &order);
     if (verdict == ABSORBED && is_journal_error(order.error)) {
@@ -281,7 +292,7 @@ static bool write_staged(int fd, const struct load *load, int64_t offset,
     if (verdict != THROUGH)
         return finish_write(ref, load, &order, answer);
     /* The part that was taken is drained; then the whole call is made. */
-    drain_and_write_through(ref, !order.is_late);
+    drain_and_write_through(ref, !order.is_late || order.shared);
     set_offset(&order, 0);
     return false;
 }

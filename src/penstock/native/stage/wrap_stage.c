@@ -216,8 +216,8 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
     va_start(rest, request);
     void *argument = va_arg(rest, void *);
     va_end(rest);
-    if (may_be_staged(fd))
-        stage_write_through(fd);
+    if (may_be_staged(fd) && !wrap_write_through(fd, CLASS_WRITE))
+        return -1; /* it may write, as FICLONE does */
     return REAL(ioctl)(fd, request, argument);
 }
 
