@@ -578,7 +578,13 @@ for line in sys.stdin:
     except OSError as error:
         print(error, flush=True)
 """
-_OTHER_WAYS = ("sendfile", "copy_file_range", "splice", "dprintf", "pwritev2")
+_OTHER_WAYS: tuple[str, ...] = (
+    "sendfile",
+    "copy_file_range",
+    "splice",
+    "dprintf",
+    "pwritev2",
+)
 _OTHER_WAYS += ("syscall", "aio_write", "lio_listio")
 
 

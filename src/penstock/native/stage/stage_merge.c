@@ -83,8 +83,8 @@ static bool is_merging(const struct journal *journal)
     return atomic_load(&journal->header->file_changed_ns) == FILE_MERGES;
 }
 
-/* Note it for a merge that cannot go on. If it is not known the rest is put aside at the
- * next try: the file may be written before. */
+/* Note it for a merge that cannot go on. If it is not known, the rest is put aside at
+ * the next try: the file may be written before. */
 static void note_stop(struct journal *journal, int file)
 {
     note(journal, file);
