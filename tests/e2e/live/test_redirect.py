@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import os
 import re
 import shutil
@@ -642,6 +644,96 @@ def test_data_that_were_away_are_merged_into_an_unchanged_file(
             assert _text(redirected) == "one "
     redirected.stage.sweep()
     assert _text(redirected) == "one two"
+    assert redirected.stage.left_over() == []
+
+
+def _give_to_first_thread(journal: Path) -> None:
+    """Threads of a drainer, of which there are at most eight, divide journals by inode.
+
+    Copy the journal until the inode is a multiple of all possible numbers of threads.
+    """
+    copies = [journal]
+    while copies[-1].stat().st_ino % math.lcm(*range(1, 9)):
+        copies.append(journal.with_suffix(f".copy{len(copies)}"))
+        shutil.copy(journal, copies[-1])
+    copies[-1].rename(journal)
+    for copy in copies[1:-1]:
+        copy.unlink()
+
+
+@contextmanager
+def _drainer(
+    redirected: Redirected, strace: str, trace: Path, *expressions: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the drainer of the job; it ends when nothing was drained for a second."""
+    redirected.page._view.staging.absorbed_bytes += 1  # or else it looks for nothing
+    wanted = ("LD_PRELOAD", "PENSTOCK_STAGING", "PENSTOCK_PAGE", "PENSTOCK_CONTROLLED")
+    variables = {"PENSTOCK_DRAIN": "1000"} | {
+        key: value
+        for key, value in redirected.environment().items()
+        if key.startswith(wanted)
+    }
+    flags = ["-f", "-qq", "-y", "-o", str(trace)]
+    for each in expressions:
+        flags += ["-e", each]
+    for key, value in variables.items():
+        flags += ["-E", f"{key}={value}"]
+    with subprocess.Popen([strace, *flags, "true"]) as process:
+        yield process
+        process.kill()
+
+
+def _leave_large_part(redirected: Redirected, name: str) -> None:
+    """Kill a program that has written 40 records to a part: more than two turns."""
+    redirected.move(1)
+    with writing(redirected) as writer:
+        writer.do(f"open {name}")
+        redirected.move(2)
+        writer.do(*(40 * [f"write {'x' * 70_000}"]))
+
+
+def test_a_part_that_goes_away_between_two_turns_overwrites_nothing(
+    redirected: Redirected, strace: str, tmp_path: Path
+) -> None:
+    """The drainer stops after the last step of its first turn."""
+    trace, newer = tmp_path / "trace", b"newer" * 1000
+    _leave_large_part(redirected, "out")
+    (part,) = redirected.parts()
+    (journal,) = redirected.stage.journals.glob("*.journal")
+    _give_to_first_thread(journal)
+    stop = ("trace=pwritev", "inject=pwritev:signal=STOP:when=16")
+    with _drainer(redirected, strace, trace, *stop) as drainer:
+        until(lambda: trace.exists() and "stopped by SIGSTOP" in trace.read_text())
+        with _away(part):
+            stopped = int(trace.read_text().splitlines()[-1].split()[0])
+            os.kill(stopped, signal.SIGCONT)
+            assert drainer.wait(timeout=LIMIT_S) == 0
+            with (redirected.stage.folder / "out").open("r+b") as other:
+                other.seek(39 * 70_000)
+                other.write(newer)
+    redirected.stage.sweep()
+    assert (redirected.stage.folder / "out").read_bytes()[39 * 70_000 :] == newer
+    (kept,) = redirected.stage.journals.glob("*-*")
+    assert kept.suffix == ".failed"
+
+
+def test_parts_that_are_merged_in_turns_are_each_synced_once(
+    redirected: Redirected, strace: str, tmp_path: Path
+) -> None:
+    """A drainer goes on with its own merges: it needs no other note for each turn."""
+    names, trace = ("one", "two"), tmp_path / "trace"
+    for name in names:
+        _leave_large_part(redirected, name)
+    for journal in redirected.stage.journals.glob("*.journal"):
+        _give_to_first_thread(journal)
+    with _drainer(redirected, strace, trace, "trace=fsync,pwritev") as drainer:
+        assert drainer.wait(timeout=LIMIT_S) == 0
+    calls = trace.read_text()
+    turns = re.findall(r"pwritev\(\d+<[^>]*/(one|two)>", calls)
+    assert len(list(itertools.groupby(turns))) > 2
+    for name in names:
+        assert len(re.findall(rf"fsync\(\d+<[^>]*/{name}>", calls)) == 1
+        assert (redirected.stage.folder / name).stat().st_size == 40 * 70_000
     assert redirected.stage.left_over() == []
 
 
