@@ -15,6 +15,7 @@ import ctypes
 import mmap
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -244,6 +245,7 @@ def fill(path: Path) -> None:
     pages = [page for number in range(20) if (page := _attach(path, f"job{number}"))]
     files = [os.open(page, os.O_RDWR) for page in pages]
     block = bytes(1 << 20)
+    _reopen_removed(path)
     _ready()
     while True:
         for descriptor in files:
@@ -251,6 +253,30 @@ def fill(path: Path) -> None:
                 while os.pwrite(descriptor, block, os.fstat(descriptor).st_size):
                     pass
         time.sleep(0.001)
+
+
+def _reopen_removed(path: Path) -> None:
+    """Try to open the page of a job that has ended, by a descriptor without access."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.write(writing, os.fsencode(_attach(path, "ended") or "/"))
+        time.sleep(60.0)
+        os._exit(0)
+    page = Path(os.fsdecode(os.read(reading, 4096)))
+    page.chmod(0o666)
+    descriptor = os.open(page, os.O_PATH)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    while os.fstat(descriptor).st_nlink:
+        time.sleep(0.01)
+    # The daemon takes the page directly after its name.
+    time.sleep(0.5)
+    try:
+        os.open(f"/proc/self/fd/{descriptor}", os.O_RDWR)
+    except PermissionError:
+        return
+    raise AssertionError("the page of a job that has ended can be opened again")
 
 
 def trace(path: Path) -> None:

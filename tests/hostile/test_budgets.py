@@ -61,11 +61,11 @@ def is_known(daemon: Daemon, user: int, kind: str) -> bool:
     return bool(grants) and sum(grants) < 0.05 * BANDWIDTH
 
 
-def is_served(seen: Victim) -> bool:
-    """Return True if B was under control, and had the bandwidth and no more."""
+def has_its_share(seen: Victim) -> bool:
+    """Return True if B had the bandwidth and no more."""
     is_limited = seen.share < 1.0 + _AHEAD_S / seen.write_s
     has_share = bool(seen.granted) and median(seen.granted) > 0.9
-    return not seen.complaint and is_limited and has_share
+    return is_limited and has_share
 
 
 @pytest.mark.parametrize(("number", "kind"), list(enumerate(ATTACKS)))
@@ -77,11 +77,17 @@ def test_an_attack_costs_nobody_else_anything(
         until(lambda: is_known(daemon, user, kind))
         # This machine may be busy, and B stalled. An attack that costs B something
         # does so each time. How much is measured in benchmarks/attacks.py.
-        tries = (victim(daemon, kind, _WRITTEN_MIB) for _ in range(_TRIES))
-        seen = next((each for each in tries if is_served(each)), None)
+        tries: list[Victim] = []
+        while len(tries) < _TRIES and not (tries and has_its_share(tries[-1])):
+            tries.append(victim(daemon, kind, _WRITTEN_MIB))
         opened = descriptors(daemon)
-    assert seen is not None
-    assert opened < 500
+    # B was under control in each of them.
+    assert [each.complaint for each in tries] == [""] * len(tries)
+    assert has_its_share(tries[-1])
+    # Links to removed pages count as jobs, and each of these costs a descriptor.
+    assert opened < (1_500 if kind == "link" else 500)
+    for each in daemon.data.glob("*.page"):
+        each.unlink()
     assert len(daemon.log) < 20_000
     assert "not archived" not in daemon.log
 

@@ -156,7 +156,7 @@ class Agent:
     def start(self) -> None:
         """Reopen the pages of a former agent, and greet the controller."""
         for path in sorted(self._folder.glob("*.page")):
-            job = LocalJob.reopen(path)
+            job = LocalJob.reopen(path, self._room)
             if job is not None and job.is_over:
                 self._release(job)
             elif job is not None:
@@ -542,7 +542,7 @@ class Agent:
     def _create(self, note: JobNote, bell: Bell) -> LocalJob:
         note.bell_slot = bell.take_slot(note.job_key)
         try:
-            return LocalJob.create(self._folder, note, self._room.take_spare)
+            return LocalJob.create(self._folder, note, self._room)
         except (PenstockError, OSError):
             self._bells.free(note.user, note.bell_slot)
             raise

@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from hashlib import sha256
 from math import inf
 from pathlib import Path
@@ -178,27 +179,25 @@ class LocalJob:
         cls,
         folder: Path,
         note: JobNote,
-        take_spare: Callable[[Path, int], bool] = lambda _path, _size_bytes: False,
+        room: PageRoom | None = None,
     ) -> Self:
-        """Create a page that only the user of the job can map.
-
-        See `SharedFile.create` for `take_spare`.
-        """
+        """Create a page that only the user of the job can map."""
+        room = room or PageRoom.of_this_process()
         path = folder / f"{sha256(note.job_key.encode()).hexdigest()[:20]}.page"
-        path.unlink(missing_ok=True)
-        page = Page.create(path, take_spare=take_spare)
+        room.remove(path)
+        page = Page.create(path, take_spare=partial(room.take_spare, note.user))
         try:
             if note.user != os.geteuid():
                 os.chown(path, note.user, note.group)
             page.set_bell(note.user, note.bell_slot)
         except (OSError, SharedFileError):
             page.close()
-            _remove(path)
+            _remove(path, room)
             raise
         return cls(note, page)
 
     @classmethod
-    def reopen(cls, path: Path) -> Self | None:
+    def reopen(cls, path: Path, room: PageRoom | None = None) -> Self | None:
         """Reopen the page; delete it and return None if it is no longer valid."""
         try:
             data = path.with_suffix(".note").read_bytes()
@@ -210,7 +209,7 @@ class LocalJob:
             }
             job = cls(note, Page.open(path))
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError, InputError):
-            _remove(path)
+            _remove(path, room or PageRoom.of_this_process())
             return None
         job.has_staged = True  # a former agent may have ordered it
         return job
@@ -262,14 +261,21 @@ class LocalJob:
         self._save()
 
     def announce(self, hints: JobNote) -> bool:
-        """Take what a program of the job announces; return True if that is new."""
+        """Take what a program of the job announces; return True if that is new.
+
+        As with nice(1), users may only lower the priority of their jobs.
+        """
         note = self.note
         before = self._announced
         note.volume_bytes = hints.volume_bytes or note.volume_bytes
         note.work_s = hints.work_s or note.work_s
-        note.priority = hints.priority or note.priority
+        if hints.priority < note.priority or is_operator(note.user):
+            note.priority = hints.priority or note.priority
         note.several_nodes = hints.several_nodes or note.several_nodes
-        return before != self._announced
+        is_new = before != self._announced
+        if is_new:
+            self._save()
+        return is_new
 
     @property
     def _announced(self) -> tuple[float, float, float, bool]:
@@ -535,14 +541,21 @@ class LocalJob:
             with suppress(SharedFileError):
                 self.page.grant(inf)
         if remove:
-            _remove(self.page.path)
+            _unlink(self.page.path)
         if remove and room is not None:
             room.keep_removed(self.note.user, self.page.file)
         self._closed = True
         self.page.close()
 
 
-def _remove(path: Path) -> None:
+def _remove(path: Path, room: PageRoom) -> None:
+    """Remove a page of any contents and its note; `room` watches the page."""
+    with suppress(OSError):
+        room.remove(path)
+        _unlink(path)
+
+
+def _unlink(path: Path) -> None:
     with suppress(OSError):
         path.unlink(missing_ok=True)
         path.with_suffix(".note").unlink(missing_ok=True)

@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from penstock.live.node import local_job
+from penstock.live.node.budgets import Budgets, Holding
 from penstock.live.node.bypass import ROUNDING_BYTES
 from penstock.live.node.launch.shim import shim_environment
 from penstock.live.node.local_job import JobNote, LocalJob, find_bypass
 from penstock.live.node.pages.page import IoClass, Mode, Page
+from penstock.live.node.pages.room import SPARE_BYTES, PageRoom
 from penstock.live.staging.drainers import Drainer, Leftover
 from penstock.live.staging.rules import Staging
 from penstock.live.wire.identity import process_start_ticks
@@ -355,6 +357,57 @@ def test_a_page_that_cannot_be_reopened_is_removed(job: LocalJob, damage: str) -
     assert LocalJob.reopen(path) is None
     assert not path.exists()
     assert not beside.exists()
+
+
+@pytest.mark.parametrize(("is_operator", "expected"), [(False, -5.0), (True, -1.0)])
+def test_users_only_lower_the_priority_of_a_job(
+    job: LocalJob, monkeypatch: pytest.MonkeyPatch, is_operator: bool, expected: float
+) -> None:
+    monkeypatch.setattr(local_job, "is_operator", lambda _: is_operator)
+    job.add(os.getpid(), START)
+
+    def announce(priority: float) -> bool:
+        return job.announce(JobNote("0:a", 0, 0, 0, 0.0, priority=priority))
+
+    assert announce(-5.0)
+    assert not announce(0.0)
+    assert announce(-1.0) == is_operator
+    # A later agent knows it, too.
+    again = LocalJob.reopen(job.page.path)
+    assert again is not None
+    assert again.note.priority == expected
+    again.close()
+
+
+def test_a_page_that_is_too_long_is_cut_and_reopened(job: LocalJob) -> None:
+    """Its user made it longer while no daemon was running."""
+    job.add(os.getpid(), START)
+    os.truncate(job.page.path, 1 << 20)
+    again = LocalJob.reopen(job.page.path)
+    assert again is not None
+    assert job.page.path.stat().st_size == SPARE_BYTES
+    again.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to act as another user")
+@pytest.mark.parametrize("way", ["reopened", "created again"])
+def test_a_page_that_is_of_no_use_is_watched_when_it_is_removed(
+    job: LocalJob, way: str
+) -> None:
+    user, path = 65_030, job.page.path
+    os.chown(path, user, -1)
+    job.close()
+    budgets = Budgets(4096)
+    room = PageRoom(budgets, None)
+    with path.open("r+b") as stream:
+        stream.write(b"?" * 64)
+        if way == "reopened":
+            assert LocalJob.reopen(path, room) is None
+        else:
+            LocalJob.create(path.parent, job.note, room).close()
+        assert budgets.held(user, Holding.JOBS) == 1
+    room.cut([], 1.0)
+    assert budgets.held(user, Holding.JOBS) == 0
 
 
 def test_a_job_whose_processes_are_gone_is_over_and_has_left_its_journals(

@@ -14,9 +14,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable
 from contextlib import suppress
 from ctypes import Structure, c_uint16, c_uint32, c_uint64
+from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Final, Self
@@ -24,6 +24,7 @@ from typing import Final, Self
 from penstock.errors import InputError, UnavailableError
 from penstock.live.node.budgets import Spending, TokenBucket
 from penstock.live.node.pages.page_layout import lease_end_ns
+from penstock.live.node.pages.room import PageRoom
 from penstock.live.node.pages.shared_file import SharedFile, SharedFileError
 from penstock.live.wire.identity import is_operator
 
@@ -88,17 +89,15 @@ class Bell:
         folder: Path,
         user: int,
         group: int,
-        take_spare: Callable[[Path, int], bool] = lambda _path, _size_bytes: False,
+        room: PageRoom | None = None,
     ) -> Self:
-        """Open the bell of a user; create it if there is none, or none of ours.
-
-        See `SharedFile.create` for `take_spare`.
-        """
+        """Open the bell of a user; create it if there is none, or none of ours."""
+        room = room or PageRoom.of_this_process()
         path = folder / f"{user}.bell"
         with suppress(InputError):
             return cls.open(path, user, group)
-        path.unlink(missing_ok=True)
-        file = SharedFile.create(path, SIZE, "bell", take_spare)
+        room.remove(path)
+        file = SharedFile.create(path, SIZE, "bell", partial(room.take_spare, user))
         try:
             if user != os.geteuid():
                 os.chown(path, user, group)
@@ -108,7 +107,7 @@ class Bell:
             return cls(user, group, file)
         except (OSError, SharedFileError):
             file.close()
-            path.unlink(missing_ok=True)
+            room.remove(path)
             raise
 
     @classmethod

@@ -19,8 +19,8 @@ from ctypes import c_uint32
 from pathlib import Path
 from typing import Final
 
-from penstock.errors import PenstockError
-from penstock.live.node.budgets import Budgets, TokenBucket
+from penstock.errors import PenstockError, UnavailableError
+from penstock.live.node.budgets import TokenBucket
 from penstock.live.node.pages.bell import Bell
 from penstock.live.node.pages.room import PageRoom
 from penstock.live.node.pages.shared_file import (
@@ -68,7 +68,7 @@ class Bells:
         room: PageRoom | None = None,
     ) -> None:
         self._folder = folder
-        self._room = room or PageRoom(Budgets.of_this_process(), None)
+        self._room = room or PageRoom.of_this_process()
         self._owner_of = owner_of
         self._on_ring = on_ring
         self._bells: dict[int, Bell] = {}
@@ -84,7 +84,7 @@ class Bells:
         return self._bells[user]
 
     def _open(self, user: int, group: int) -> Bell:
-        bell = Bell.get(self._folder, user, group, self._room.take_spare)
+        bell = Bell.get(self._folder, user, group, self._room)
         now_s = time.monotonic()
         owners = {self._owner_of(each) for each in self._bells}
         self._posts = {
@@ -125,7 +125,7 @@ class Bells:
         used = {bell.path for bell in self._bells.values()}
         for path in self._folder.glob("*.bell"):
             if path not in used:
-                path.unlink(missing_ok=True)
+                self._room.remove(path)
 
     def renew(self, duration_s: float) -> list[tuple[int, str]]:
         """Renew all leases and replace damaged bells; return users and problems."""
@@ -142,7 +142,14 @@ class Bells:
         return problems
 
     def _replace(self, bell: Bell) -> None:
-        """Give a user a new bell, for new processes."""
+        """Give a user a new bell, for new processes.
+
+        The old one stays damaged if the user has too many files open already.
+        """
+        if not self._room.may_keep(bell.user, time.monotonic()):
+            raise UnavailableError("damaged, and too many removed files are open")
+        # Its user may have repaired it by now: the new one is another file.
+        bell.path.unlink(missing_ok=True)
         fresh = self._open(bell.user, bell.group)
         self._stop_waiting(bell)
         fresh.jobs = bell.jobs

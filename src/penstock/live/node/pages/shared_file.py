@@ -87,20 +87,37 @@ class SharedFile:
 
     @classmethod
     def open(cls, path: Path, size_bytes: int, kind: str) -> Self:
-        """Open an existing file; errors call it by its `kind`, such as ``page``."""
+        """Open an existing file; errors call it by its `kind`, such as ``page``.
+
+        One that is too long is cut to its size.
+        """
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         with ExitStack() as undo:
             try:
                 descriptor = os.open(path, flags)
                 undo.callback(os.close, descriptor)
                 _refuse_other_files(path, os.fstat(descriptor), size_bytes, kind)
-                # Blocks behind the end, which its user may have allocated.
+                # Also blocks behind the end, which its user may have allocated.
                 os.ftruncate(descriptor, size_bytes)
                 shared = cls(path, descriptor, size_bytes)
             except OSError as error:
                 raise _unmappable(path, error, kind) from error
             undo.pop_all()
         return shared
+
+    @classmethod
+    def open_to_remove(cls, path: Path, size_bytes: int) -> Self | None:
+        """Open a file of any length and contents, cut to this size; None: cannot."""
+        flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        with suppress(OSError), ExitStack() as undo:
+            descriptor = os.open(path, flags)
+            undo.callback(os.close, descriptor)
+            # Other files than regular ones have no length to set.
+            os.ftruncate(descriptor, size_bytes)
+            shared = cls(path, descriptor, size_bytes)
+            undo.pop_all()
+            return shared
+        return None
 
     def read(self, size_bytes: int, offset: int = 0) -> bytes:
         """Return a part of the file; raise `SharedFileError` if it was truncated."""
@@ -132,26 +149,36 @@ class SharedFile:
     def cut(self) -> bool:
         """Give back the space that its user has added; return True if that is any.
 
-        Space may be allocated without a change of the size (``fallocate``).
+        Space may be allocated without a change of the size (``fallocate``). A file
+        system may also use more blocks for the same bytes: its user did not add these.
         """
         status = self.status
         if status.st_size <= self._size_bytes and status.st_blocks <= self._blocks:
             return False
         with suppress(OSError):
             os.ftruncate(self._descriptor, self._size_bytes)
-        return True
+        is_longer = status.st_size > self._size_bytes
+        return is_longer or self.status.st_blocks < status.st_blocks
 
     def take_from_user(self) -> None:
-        """Become the owner of the file: its user cannot open it any more."""
+        """Become the owner of the file: its user cannot open it any more.
+
+        Neither by another link, nor by ``/proc/self/fd`` from a descriptor that was
+        opened without access (``O_PATH``): its user may have allowed all users to
+        write. Without permissions, access control lists give none, either.
+        """
         os.fchown(self._descriptor, os.geteuid(), -1)
+        os.fchmod(self._descriptor, 0)
 
     @property
     def is_open_elsewhere(self) -> bool:
-        """True if another process has the file open or mapped for writing.
+        """True if another process has the file open or mapped for writing, or a link.
 
-        For a file without a name that is this user's. The kernel grants a lease for
-        writing only if nobody else writes. False if the file system has no leases.
+        For a removed file that is this user's. The kernel grants a lease for writing
+        only if nobody else writes. Where the file system has no leases, links count.
         """
+        if self.status.st_nlink > 0:
+            return True
         try:
             # Nobody is to break the lease; if so, a signal that does no harm says it.
             fcntl.fcntl(self._descriptor, fcntl.F_SETSIG, signal.SIGURG)
@@ -216,7 +243,7 @@ _REMEDIES: Final = {
 def _refuse_other_files(
     path: Path, status: os.stat_result, size_bytes: int, kind: str
 ) -> None:
-    if not stat.S_ISREG(status.st_mode) or status.st_size != size_bytes:
+    if not stat.S_ISREG(status.st_mode) or status.st_size < size_bytes:
         raise InputError(
             f"not a {kind}: a {kind} is a regular file of {size_bytes} bytes",
             where=str(path),

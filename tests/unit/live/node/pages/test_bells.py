@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from penstock.live.node.budgets import Budgets, Holding
 from penstock.live.node.pages import bells as module
 from penstock.live.node.pages import shared_file
 from penstock.live.node.pages.bell import SIZE, Bell, BellWords
 from penstock.live.node.pages.bells import Bells
+from penstock.live.node.pages.room import PageRoom
 from penstock.live.node.pages.shared_file import SharedFile, wake
 from support.waiting import until
 
@@ -173,6 +175,61 @@ def test_a_bell_that_cannot_be_replaced_is_a_problem_and_no_error(
     bell.path.rmdir()
     assert bells.renew(3.0) == [(ME, f"user {ME} has damaged {bell.path}")]
     assert bells.renew(3.0) == []
+
+
+@needs_root
+def test_removed_bells_that_stay_open_count_and_are_limited(tmp_path: Path) -> None:
+    budgets = Budgets(40)
+    bells = Bells(tmp_path, lambda *_: None, room=PageRoom(budgets, None))
+    user = 70_000
+    bells.get(user, GROUP).take_slot("job")
+    kept = []
+    for _ in range(30):
+        bell = bells.get(user, GROUP)
+        if not bell.is_damaged:
+            kept.append(os.open(bell.path, os.O_RDWR))
+        bell.is_damaged = True
+        problems = bells.renew(3.0)
+    assert "too many" in problems[-1][1]
+    assert budgets.held(user, Holding.JOBS) == 10
+    assert budgets.may_hold(user + 1, Holding.JOBS, 0.0)
+    for descriptor in kept:
+        os.close(descriptor)
+    bells._room.cut([], 1.0)
+    bells.renew(3.0)
+    assert not bells.get(user, GROUP).is_damaged
+    bells.close()
+
+
+@needs_root
+def test_a_damaged_bell_that_its_user_repairs_is_replaced_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """The daemon took the repaired file for the new bell, and gave it to root."""
+    budgets = Budgets(4096)
+    bells = Bells(tmp_path, lambda *_: None, room=PageRoom(budgets, None))
+    user = 70_000
+    bell = bells.get(user, GROUP)
+    bell.take_slot("job")
+    inode = bell.path.stat().st_ino
+    bell.is_damaged = True
+    bells.renew(3.0)
+    status = bell.path.stat()
+    assert status.st_ino != inode
+    assert status.st_uid == user
+    assert budgets.held(user, Holding.JOBS) == 0
+    bells.close()
+
+
+@needs_root
+def test_a_bell_that_no_job_uses_is_watched_when_it_is_removed(tmp_path: Path) -> None:
+    budgets = Budgets(4096)
+    bells = Bells(tmp_path, lambda *_: None, room=PageRoom(budgets, None))
+    Bell.get(tmp_path, 70_000, GROUP).close()
+    with (tmp_path / "70000.bell").open("r+b"):
+        bells.remove_unused()
+        assert budgets.held(70_000, Holding.JOBS) == 1
+    bells._room.close()
 
 
 @pytest.fixture

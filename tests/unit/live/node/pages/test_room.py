@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -102,6 +103,61 @@ def test_a_removed_file_that_nobody_has_open_costs_nothing(tmp_path: Path) -> No
     file.close()
 
 
+@needs_root
+@pytest.mark.parametrize("way", ["descriptor without access", "link"])
+def test_a_removed_file_cannot_be_opened_again(tmp_path: Path, way: str) -> None:
+    """Its user allows all to write first; the kernel then asks only for that."""
+    budgets = Budgets(4096)
+    room = PageRoom(budgets, None)
+    file = page_of(USER, tmp_path)
+    file.path.chmod(0o666)
+    kept = tmp_path / "link"
+    if way == "link":
+        kept.hardlink_to(file.path)
+    descriptor = os.open(file.path, os.O_PATH)
+    file.path.unlink()
+    room.keep_removed(USER, file)
+    again = kept if way == "link" else Path(f"/proc/self/fd/{descriptor}")
+    mode = again.stat().st_mode & 0o777
+    assert (again.stat().st_uid, mode) == (0, 0)
+    # A link keeps the space of the file.
+    assert budgets.held(USER, Holding.JOBS) == (way == "link")
+    kept.unlink(missing_ok=True)
+    os.close(descriptor)
+    room.cut([], 1.0)
+    assert budgets.held(USER, Holding.JOBS) == 0
+    file.close()
+
+
+@needs_root
+@pytest.mark.parametrize("size", [0, 100, 1 << 20])
+def test_a_file_of_any_length_is_watched_when_it_is_removed(
+    tmp_path: Path, size: int
+) -> None:
+    budgets = Budgets(4096)
+    room = PageRoom(budgets, None)
+    page_of(USER, tmp_path).close()
+    with (tmp_path / "page").open("r+b") as user:
+        user.truncate(size)
+        room.remove(tmp_path / "page")
+        assert not (tmp_path / "page").exists()
+        assert budgets.held(USER, Holding.JOBS) == 1
+        user.truncate(1 << 20)
+        room.cut([], 1.0)
+        assert os.fstat(user.fileno()).st_size == SPARE_BYTES
+    room.cut([], 2.0)
+    assert budgets.held(USER, Holding.JOBS) == 0
+
+
+def test_blocks_that_a_file_system_adds_are_not_those_of_its_user(
+    tmp_path: Path,
+) -> None:
+    file = SharedFile.create(tmp_path / "page", 4096, "page")
+    file._blocks -= 1
+    assert not file.cut()
+    file.close()
+
+
 class _Looks:
     """Stands for a file; counts the looks at it."""
 
@@ -110,7 +166,9 @@ class _Looks:
 
     def cut(self) -> bool:
         self.number += 1
-        return False
+        return self.is_longer
+
+    is_longer = False
 
 
 def _files(number: int) -> tuple[list[_Looks], Any]:
@@ -153,6 +211,47 @@ def test_all_files_are_looked_at_if_room_was_lost(
 
 
 @needs_root
+def test_files_that_are_refilled_before_each_look_are_cut_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is as little room at each look: nothing seems to be lost."""
+    room = PageRoom(Budgets(4096), tmp_path / "spares")
+    many, files = _files(120)
+    free = SimpleNamespace(f_bfree=256 * 50, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda _: free)
+    room.cut(files, 1.0)
+    free.f_bfree = 256 * 40
+    many[-1].is_longer = True
+    before = [each.number for each in many]
+    for _ in range(5):
+        room.cut(files, 1.0)
+    assert [each.number for each in many] == [number + 5 for number in before]
+    room.close()
+
+
+@needs_root
+def test_one_user_takes_few_spare_files(tmp_path: Path) -> None:
+    budgets = Budgets(4096, lambda user: min(user, USER))
+    room = PageRoom(budgets, tmp_path / "spares")
+    room.prepare()
+
+    def taken(user: int) -> int:
+        return sum(
+            room.take_spare(user, tmp_path / f"{user}-{number}", SPARE_BYTES)
+            for number in range(10)
+        )
+
+    # User ids of containers are those of their owner.
+    assert (taken(USER), taken(USER + 1), taken(USER - 1)) == (4, 0, 4)
+    room.prepare()
+    assert taken(USER) == 4
+    room.prepare()
+    budgets.refuse(USER, Holding.BYTES, 0.0)
+    assert (taken(USER), taken(USER - 1)) == (0, 4)
+    room.close()
+
+
+@needs_root
 def test_a_page_is_created_on_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,9 +265,10 @@ def test_a_page_is_created_on_a_full_disk(
 
     with monkeypatch.context() as full:
         full.setattr(os, "posix_fallocate", is_full)
-        file = SharedFile.create(pages / "a", SPARE_BYTES, "page", room.take_spare)
+        take_spare = partial(room.take_spare, USER)
+        file = SharedFile.create(pages / "a", SPARE_BYTES, "page", take_spare)
         with pytest.raises(InputError, match="free some space"):
-            SharedFile.create(pages / "b", 2 * SPARE_BYTES, "page", room.take_spare)
+            SharedFile.create(pages / "b", 2 * SPARE_BYTES, "page", take_spare)
     assert file.read(SPARE_BYTES) == bytes(SPARE_BYTES)
     assert [path.name for path in pages.iterdir()] == ["a"]
     spares = len(list((tmp_path / "spares").iterdir()))
