@@ -31,7 +31,13 @@ from prometheus_client.registry import Collector
 from penstock.errors import InputError
 from penstock.live.wire.identity import is_operator, user_id
 from penstock.live.wire.messages import StatusDocument
-from penstock.live.wire.peers import is_loopback, names_loopback, user_of_connection
+from penstock.live.wire.peers import (
+    TcpAddress,
+    is_loopback,
+    is_of_this_machine,
+    names_loopback,
+    user_of_connection,
+)
 
 __all__ = [
     "CONTENT_TYPE",
@@ -51,6 +57,8 @@ _MOST_CONNECTIONS: Final = 16
 #: Least time between two connections (s), and longest time of one.
 _PAUSE_S: Final = 0.02
 _LONGEST_S: Final = 30.0
+#: Pause after a look for the user of a connection, relative to its processor time.
+_REST: Final = 9.0
 #: How long metrics are given to other readers, too (s).
 _FRESH_S: Final = 1.0
 #: How long the rest of a request may take that is refused (s).
@@ -260,6 +268,28 @@ def answering(address: str, collector: Collector) -> AbstractContextManager[None
     return _serving(address, lambda: generate_latest(registry))
 
 
+class _Clients:
+    """Tells which user of this machine has opened a connection.
+
+    A look reads the table of all connections of the machine, beside the control loop.
+    So there is one at a time, with pauses: they take a tenth of a processor at most.
+    """
+
+    def __init__(self) -> None:
+        self._looking = threading.Lock()
+        self._next_s = -inf
+
+    def user_of(self, client: TcpAddress, server: TcpAddress) -> int | None:
+        """Return the user of a connection; None if it is not known."""
+        with self._looking:
+            time.sleep(max(self._next_s - time.monotonic(), 0.0))
+            begun_s = time.thread_time()
+            user = user_of_connection(client, server)
+            spent_s = time.thread_time() - begun_s
+            self._next_s = time.monotonic() + _REST * spent_s
+        return user
+
+
 class _Server(ThreadingHTTPServer):
     """A server of metrics, in IPv4 or IPv6; one thread for each request."""
 
@@ -271,6 +301,7 @@ class _Server(ThreadingHTTPServer):
         self.host, self.reader = host, reader
         self._reader_id = user_id(reader)
         self._render = render
+        self._clients = _Clients()
         #: When the metrics were collected last (s), and these.
         self._rendered_s, self._rendered = -inf, b""
         self._rendering = threading.Lock()
@@ -315,12 +346,12 @@ class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
         """Print nothing: clients that go away are no errors."""
 
-    def may_read(self, client: tuple[str, int], server: tuple[str, int]) -> bool:
+    def may_read(self, client: TcpAddress, server: TcpAddress) -> bool:
         """Return True if who has opened this connection may read the metrics."""
-        user = user_of_connection(client, server)
+        user = self._clients.user_of(client, server)
         if user is None:
             # Another machine, or a process of this one that has ended.
-            return not is_loopback(server[0])
+            return not (is_loopback(server[0]) or is_of_this_machine(client[0]))
         return is_operator(user) or user == self._reader_id
 
     def render(self) -> bytes:
@@ -394,6 +425,12 @@ def _serving(address: str, render: Callable[[], bytes]) -> Iterator[None]:
     """Serve what `render` returns during the block."""
     reader, _, place = address.rpartition("@")
     host, _, port = place.rpartition(":")
+    if reader and user_id(reader) is None:
+        raise InputError(
+            f"no user is called {reader!r}",
+            where=f"metrics {address!r}",
+            remedy="name a user of this machine, or leave USER@ out",
+        )
     try:
         server = _Server(
             host.strip("[]") or "127.0.0.1", int(port), reader or READER, render

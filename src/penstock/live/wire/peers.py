@@ -9,6 +9,7 @@ whose local address is the client's and whose remote address is the server's.
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Iterable
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -20,6 +21,7 @@ __all__ = [
     "UNIX_HOST",
     "TcpAddress",
     "is_loopback",
+    "is_of_this_machine",
     "names_loopback",
     "user_in_table",
     "user_of_connection",
@@ -33,8 +35,8 @@ UNIX_HOST: Final = "unix"
 #: Key in the scope of a request: what is remembered about its connection, a dict.
 CONNECTION: Final = "penstock.connection"
 _TABLES: Final = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-#: Sockets in other states are listed with user 0, although root does not own them.
-_ESTABLISHED: Final = "01"
+#: Addresses for documentation, which no machine has.
+_NOBODYS: Final = {socket.AF_INET: "192.0.2.1", socket.AF_INET6: "2001:db8::1"}
 _WORD_BYTES: Final = 4
 
 
@@ -43,9 +45,37 @@ def is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
     try:
-        return ip_address(host).is_loopback
+        return _unmapped(host).is_loopback
     except ValueError:
         return False
+
+
+def is_of_this_machine(host: str) -> bool:
+    """Return True if an address is one of this machine: sockets can be bound to it.
+
+    False where the system lets sockets be bound to any address; True for loopback.
+    """
+    if is_loopback(host):
+        return True
+    own = _unmapped(host)
+    family = socket.AF_INET if isinstance(own, IPv4Address) else socket.AF_INET6
+    return _can_bind(family, str(own)) and not _can_bind(family, _NOBODYS[family])
+
+
+def _can_bind(family: socket.AddressFamily, host: str) -> bool:
+    with socket.socket(family, socket.SOCK_DGRAM) as trial:
+        try:
+            trial.bind((host, 0))
+        except OSError:
+            return False
+    return True
+
+
+def _unmapped(host: str) -> IPv4Address | IPv6Address:
+    """Return an address; an IPv4 address that is written as IPv6 as what it is."""
+    address = ip_address(host)
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
 
 
 def names_loopback(host_header: str) -> bool:
@@ -88,17 +118,16 @@ def user_in_table(
         fields = line.split()
         if len(fields) < 10 or (fields[1], fields[2]) not in pairs:
             continue
-        # A socket that no process has open any more has the inode 0.
-        if fields[3] == _ESTABLISHED and fields[9] != "0":
+        # A socket that no process has open any more has the inode 0, and perhaps the
+        # user 0. Its state does not tell: a client may close one direction only.
+        if fields[9] != "0":
             return int(fields[7])
     return None
 
 
 def _in_table(address: TcpAddress, *, mapped: bool) -> str:
     """Return an address as the kernel prints it, an IPv4 address also as IPv6."""
-    host = ip_address(address[0])
-    if isinstance(host, IPv6Address) and host.ipv4_mapped:
-        host = host.ipv4_mapped
+    host = _unmapped(address[0])
     if isinstance(host, IPv4Address) and mapped:
         host = IPv6Address(f"::ffff:{host}")
     packed = host.packed

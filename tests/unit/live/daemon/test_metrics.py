@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 import urllib.error
 import urllib.request
 from contextlib import closing
 from http.client import HTTPConnection
+from itertools import pairwise
 from math import inf, isnan, nan
 
 import msgspec
@@ -141,7 +143,6 @@ def refusal_of(address: str) -> tuple[int, str]:
         ("", 0, True),
         ("65301@", 65_301, True),
         ("65301@", 65_302, False),
-        ("nobody-at-all@", 65_302, False),
     ],
 )
 def test_on_this_machine_only_operators_and_one_user_may_read(
@@ -166,10 +167,44 @@ def test_other_machines_may_read_where_they_reach_the_server(
 ) -> None:
     monkeypatch.setattr(metrics, "user_of_connection", lambda *_: None)
     server = object.__new__(metrics._Server)
-    server._reader_id = None
-    client = ("192.0.2.7", 40_000)
-    assert server.may_read(client, ("192.0.2.1", 9400))
+    server._reader_id, server._clients = None, metrics._Clients()
+    client = ("198.51.100.7", 40_000)
+    assert server.may_read(client, ("198.51.100.1", 9400))
     assert not server.may_read(client, ("127.0.0.1", 9400))
+    # Of a process that has ended.
+    for own in ("127.0.0.1", "::ffff:127.0.0.1", "::1"):
+        assert not server.may_read((own, 40_000), ("198.51.100.1", 9400))
+
+
+def test_looks_for_users_follow_one_another_with_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun_s: list[float] = []
+
+    def look(*_: object) -> None:
+        begun_s.append(time.monotonic())
+        end_s = time.thread_time() + 0.02
+        while time.thread_time() < end_s:
+            pass
+
+    monkeypatch.setattr(metrics, "user_of_connection", look)
+    clients = metrics._Clients()
+    ends = ("127.0.0.1", 1), ("127.0.0.1", 2)
+    threads = [threading.Thread(target=clients.user_of, args=ends) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    gaps_s = [after - before for before, after in pairwise(begun_s)]
+    assert min(gaps_s) >= 0.02 * (1.0 + metrics._REST)
+
+
+def test_a_reader_whom_nobody_knows_is_refused(address: str) -> None:
+    with (
+        pytest.raises(InputError, match=r"no user is called 'nobody-at-all'"),
+        publish(f"nobody-at-all@{address}", status),
+    ):
+        pass
 
 
 def test_a_foreign_page_in_a_browser_reads_nothing(address: str) -> None:

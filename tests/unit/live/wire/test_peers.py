@@ -8,7 +8,13 @@ import socket
 
 import pytest
 
-from penstock.live.wire.peers import is_loopback, user_in_table, user_of_connection
+from penstock.live.wire import peers
+from penstock.live.wire.peers import (
+    is_loopback,
+    is_of_this_machine,
+    user_in_table,
+    user_of_connection,
+)
 from support.users import NEEDS_ROOT, NOBODY, as_user
 
 CLIENT, SERVER = ("127.0.0.1", 40000), ("127.0.0.1", 9480)
@@ -26,6 +32,7 @@ LINE = (
         ("127.0.0.1", True),
         ("127.9.9.9", True),
         ("::1", True),
+        ("::ffff:127.0.0.1", True),
         ("0.0.0.0", False),  # noqa: S104
         ("::", False),
         ("10.0.0.1", False),
@@ -48,13 +55,30 @@ def test_the_line_of_the_client_names_its_user() -> None:
         ("0100007F:9C40 0100007F:2508", "0100007F:2508 0100007F:9C40"),
         # Another port.
         ("9C40", "9C41"),
-        # Sockets that nobody owns any more are listed with user 0.
-        (" 01 ", " 06 "),
+        # No process has the socket open any more.
         ("77777", "0"),
     ],
 )
 def test_other_lines_do_not(old: str, new: str) -> None:
     assert user_in_table([LINE.replace(old, new)], CLIENT, SERVER) is None
+
+
+@pytest.mark.parametrize("state", ["FIN_WAIT1 04", "FIN_WAIT2 05", "CLOSE_WAIT 08"])
+def test_a_client_that_has_closed_one_direction_is_found(state: str) -> None:
+    line = LINE.replace(" 01 ", f" {state.split()[1]} ")
+    assert user_in_table([line], CLIENT, SERVER) == 1000
+
+
+def test_addresses_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for host in ("127.0.0.1", "127.0.0.9", "::ffff:127.0.0.1", "::1"):
+        assert is_of_this_machine(host)
+    for host in ("198.51.100.7", "::ffff:198.51.100.7", "2001:db8::7"):
+        assert not is_of_this_machine(host)
+    monkeypatch.setattr(peers, "_can_bind", lambda _, host: host == "198.51.100.7")
+    assert is_of_this_machine("::ffff:198.51.100.7")
+    # Any address can be bound: it does not tell.
+    monkeypatch.setattr(peers, "_can_bind", lambda *_: True)
+    assert not is_of_this_machine("198.51.100.7")
 
 
 def test_a_client_that_uses_an_ipv6_socket_for_ipv4() -> None:
@@ -75,6 +99,8 @@ def test_a_real_connection_belongs_to_this_user(host: str) -> None:
         connection, peer = listener.accept()
         with connection:
             ends = peer[:2], connection.getsockname()[:2]
+            assert user_of_connection(*ends) == os.geteuid()
+            client.shutdown(socket.SHUT_WR)
             assert user_of_connection(*ends) == os.geteuid()
             client.close()
             assert user_of_connection(*ends) is None
