@@ -10,6 +10,7 @@ in brackets is defined here::
     │   ├── MissingExtraError a package of an extra is not installed
     │   ├── MessageError      bytes are not a valid message (live.wire.messages.message)
     │   ├── SeveralJobsError  a name is that of several jobs (live.control.names)
+    │   ├── SubFolderError    sub-folders left out (live.staging.drivers.driver)
     │   └── SharedFileError   a page or a bell is damaged (live.node.pages.shared_file)
     ├── UnavailableError      not now: the same call may succeed later
     ├── PolicyError           a plug-in failed or broke its contract

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 from penstock.errors import InputError, PenstockError
 from penstock.live.ending import end_process
 from penstock.live.staging.drivers import Driver, parsed_targets
-from penstock.live.staging.drivers.driver import TOOL_TIMEOUT_S
+from penstock.live.staging.drivers.driver import TOOL_TIMEOUT_S, SubFolderError
 from penstock.live.staging.job_folder import JobFolder, folder_name
 from penstock.live.wire.identity import known_user
 
@@ -63,6 +63,8 @@ class AssignedFolder(NamedTuple):
     roots: Sequence[str] = ()
     """Folders, without links, that hold the files of the job."""
     failure: str = ""
+    left_out: str = ""
+    """Why some of its sub-folders are not; empty: all are."""
 
 
 class _Task(NamedTuple):
@@ -97,17 +99,20 @@ class FolderAssigner:
 
     def assign(self, user: int, order: FolderOrder) -> AssignedFolder:
         """Put the folder of a job on its targets; `user` runs this process."""
-        driver = self.driver
+        driver, left_out = self.driver, ""
         try:
             if self.all_users:
                 driver = driver.for_user(folder_name(user))
             folder = self.folders.make(user, order.job_name)
-            driver.assign(folder, order.targets)
+            try:
+                driver.assign(folder, order.targets)
+            except SubFolderError as error:
+                left_out = str(error)
             roots = tuple(map(str, driver.roots(folder)))
         # The last one: e.g. a path that cannot be encoded.
         except (PenstockError, OSError, ValueError) as error:
             return AssignedFolder(failure=str(error))
-        return AssignedFolder(str(folder), roots)
+        return AssignedFolder(str(folder), roots, left_out=left_out)
 
 
 # --- The process of another user ------------------------------------------------------

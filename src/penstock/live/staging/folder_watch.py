@@ -17,13 +17,12 @@ import os
 import re
 import stat
 from collections import deque
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from penstock.live.staging.drivers.driver import folders_below
+from penstock.live.staging.drivers.driver import walk_below
 from penstock.live.staging.job_folder import JobFolder
 from penstock.live.staging.own_folder import open_below
 
@@ -43,8 +42,8 @@ _MOST_NEW: Final = 20
 #: are listed.
 _MOST_NEW_OF_USER, _MOST_IN_USE, _MOST_LISTED = 5, 100, 2000
 
-#: Most sub-folders of one folder that are looked at when it seems to be idle.
-_MOST_BELOW: Final = 1000
+#: Most entries that are read below one folder when it seems to be idle.
+_MOST_BELOW: Final = 20_000
 
 #: How a folder is opened to list what is in it.
 _READ: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -70,7 +69,7 @@ class _Use:
     changed_ns: int
     """Time of modification of the folder, as its file system says."""
     seen_s: float
-    """When this time was seen first."""
+    """When this time was seen first, or something has changed below it since."""
     below_ns: int = 0
     """Latest time of modification of its sub-folders, when it seemed to be idle; 0: it
     had none, or never seemed so."""
@@ -207,9 +206,14 @@ class FolderWatch:
         if now_s - use.seen_s < IDLE_S:
             return True
         # Files may be made in its sub-folders only.
-        below_ns = _changed_below_ns(self._chosen.joinpath(*self._below, folder))
-        self._in_use[name] = _Use(changed_ns, now_s, below_ns)
-        return below_ns != use.below_ns
+        below_ns = _changed_below_ns(folder, parent)
+        if below_ns in (0, use.below_ns):
+            return False
+        later_s = (below_ns - max(changed_ns, use.below_ns)) * 1e-9
+        # Users can set any time of modification.
+        last_s = min(use.seen_s + max(later_s, 0.0), now_s)
+        self._in_use[name] = _Use(changed_ns, last_s, below_ns)
+        return now_s - last_s < IDLE_S
 
 
 class _UserListing:
@@ -319,13 +323,20 @@ def _owner(entry: os.DirEntry[str]) -> int | None:
     return status.st_uid if stat.S_ISDIR(status.st_mode) else None
 
 
-def _changed_below_ns(folder: Path) -> int:
-    """Return when files were last made or removed in sub-folders; 0: there are none."""
-    newest_ns = 0
-    for path in islice(folders_below(folder), _MOST_BELOW):
-        with suppress(OSError):
-            newest_ns = max(newest_ns, os.lstat(path).st_mtime_ns)
-    return newest_ns
+def _changed_below_ns(name: str, parent: int) -> int:
+    """Return when files were last made or removed in sub-folders; 0: there are none.
+
+    `parent` is a descriptor of the folder above.
+    """
+    try:
+        opened = os.open(name, _READ | os.O_NOFOLLOW, dir_fd=parent)
+    except OSError:
+        return 0
+    try:
+        below = walk_below(opened, _MOST_BELOW)
+        return max((state.st_mtime_ns for _, state in below), default=0)
+    finally:
+        os.close(opened)
 
 
 def _changed_ns(name: str, parent: int) -> int | None:

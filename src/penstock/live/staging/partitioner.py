@@ -255,15 +255,19 @@ class Partitioner:
         self, job_key: str, targets: Sequence[str], answer: AssignedFolder
     ) -> None:
         """Note a failure, or tell the new targets."""
+        user = _user_of(job_key)
+        whose = None if user == os.geteuid() else user
         if answer.failure:
             with self._lock:
                 self._made.pop(job_key, None)
                 if job_key in self._present:
                     self.failures[job_key] = answer.failure + _AGAIN
             what = f"the folder of job {job_key!r} was not moved: {answer.failure}"
-            user = _user_of(job_key)
-            self._complaints.add(what, None if user == os.geteuid() else user)
+            self._complaints.add(what, whose)
             return
+        if answer.left_out:
+            what = f"the folder of job {job_key!r} was moved in part: {answer.left_out}"
+            self._complaints.add(what, whose)
         self.failures.pop(job_key, None)
         if self.on_moved is not None:
             self.on_moved(job_key, self._partition(targets, answer))
@@ -284,7 +288,9 @@ class Partitioner:
         It is the same after a restart of the daemon: open files are redirected only if
         the targets have changed. Targets of the same names on another storage are
         others. No two sets that this object has numbered share a number: a change
-        between them would redirect nothing.
+        between them would redirect nothing. None is forgotten: processes keep the
+        number of their targets for as long as they run. A set takes less than 1 kB, and
+        only the strategy or the placement makes one: users name no targets.
         """
         names = (self._storage, *sorted(targets))
         with self._lock:

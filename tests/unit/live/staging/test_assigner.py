@@ -22,6 +22,7 @@ from penstock.live.staging.assigner import (
     FolderOrder,
     assign_as,
 )
+from penstock.live.staging.drivers.driver import SubFolderError
 from support.users import NEEDS_ROOT, open_for_all, two_known_users
 
 UNKNOWN = 4_000_000_000
@@ -70,6 +71,18 @@ def test_all_that_is_made_belongs_to_the_user(
     assert len(made) == 6
     owners = {(path.lstat().st_uid, path.lstat().st_gid) for path in made}
     assert owners == {(user.pw_uid, user.pw_gid)}
+
+
+def test_sub_folders_that_are_left_out_are_no_failure(
+    assigner: FolderAssigner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def assign(*_: object) -> None:
+        raise SubFolderError("1 sub-folders keep their targets")
+
+    monkeypatch.setattr(type(assigner.driver), "assign", assign)
+    answer = assigner.assign(os.geteuid(), FolderOrder("sim", ("y",)))
+    assert (answer.failure, Path(answer.folder).name) == ("", "sim")
+    assert "keep their targets" in answer.left_out
 
 
 @NEEDS_ROOT

@@ -120,13 +120,38 @@ def test_a_folder_is_in_use_while_files_are_made_in_its_sub_folders(
     deep = tmp_path / "a" / "sub" / "deep"
     deep.mkdir(parents=True)
     assert watch.look(0.0).appeared == _keys(["a"])
-    # It seems to be idle: from now on, its sub-folders count.
-    assert watch.look(IDLE_S) == NOTHING
     state = (tmp_path / "a").stat()
+    # The last change is 1,000 s after the last one in the folder itself.
     os.utime(deep, ns=(1, state.st_mtime_ns + 10**12))
-    assert watch.look(2.0 * IDLE_S) == NOTHING
-    assert watch.look(2.9 * IDLE_S) == NOTHING
-    assert watch.look(3.0 * IDLE_S) == _changes([], ["a"])
+    assert watch.look(IDLE_S) == NOTHING
+    assert watch.look(IDLE_S + 999.0) == NOTHING
+    os.utime(deep, ns=(1, state.st_mtime_ns + 2 * 10**12))
+    assert watch.look(IDLE_S + 1001.0) == NOTHING
+    assert watch.look(IDLE_S + 1999.0) == NOTHING
+    assert watch.look(IDLE_S + 2001.0) == _changes([], ["a"])
+
+
+def test_sub_folders_without_changes_do_not_keep_a_folder_in_use(
+    tmp_path: Path,
+) -> None:
+    watch = FolderWatch(f"{tmp_path}/{{job}}")
+    watch.look(0.0)
+    (tmp_path / "a" / "sub").mkdir(parents=True)
+    os.utime(tmp_path / "a" / "sub", ns=(1, 1))
+    assert watch.look(0.0).appeared == _keys(["a"])
+    assert watch.look(IDLE_S) == _changes([], ["a"])
+
+
+def test_a_time_in_the_future_does_not_keep_a_folder_in_use_for_ever(
+    tmp_path: Path,
+) -> None:
+    watch = FolderWatch(f"{tmp_path}/{{job}}")
+    watch.look(0.0)
+    (tmp_path / "a" / "sub").mkdir(parents=True)
+    os.utime(tmp_path / "a" / "sub", ns=(1, 2**62))
+    assert watch.look(0.0).appeared == _keys(["a"])
+    assert watch.look(IDLE_S) == NOTHING
+    assert watch.look(2.0 * IDLE_S) == _changes([], ["a"])
 
 
 @pytest.mark.parametrize(

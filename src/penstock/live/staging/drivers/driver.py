@@ -8,7 +8,7 @@ import stat
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import islice
+from itertools import islice, repeat
 from pathlib import Path
 from typing import Final, Protocol, Self
 
@@ -19,18 +19,29 @@ __all__ = [
     "TOOL_TIMEOUT_S",
     "Driver",
     "PlacedInFolder",
+    "SubFolderError",
     "call",
     "distinct",
     "folders_below",
+    "walk_below",
 ]
 
 #: A tool that takes longer is given up: its servers do not answer (s).
 TOOL_TIMEOUT_S: Final = 30.0
 #: Most sub-folders of a directory that are assigned with it: others keep their targets.
 _MOST_SUB_FOLDERS: Final = 10_000
+#: Deeper sub-folders are left out: a descriptor is open for each level.
+_DEEPEST: Final = 64
+_OPEN: Final = (
+    os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+)
 #: Number of folders that are given to a tool at once.
 _AT_ONCE: Final = 200
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
+
+
+class SubFolderError(InputError):
+    """A directory has its targets, and some of its sub-folders do not."""
 
 
 class Driver(Protocol):
@@ -53,7 +64,8 @@ class Driver(Protocol):
 
         Those in its sub-folders do so, too. A process of the user who owns `directory`
         calls it. The same call twice changes nothing. If it raises `InputError` or
-        `UnavailableError`, some of the folders may have their targets already.
+        `UnavailableError`, some of the folders may have their targets already; with
+        `SubFolderError`, all have them that the file system lets it change.
         """
 
     @property
@@ -89,6 +101,7 @@ class PlacedInFolder:
         """Assign a directory and the sub-folders that it has already.
 
         New sub-folders inherit the targets from the folder in which they are made.
+        Raises `SubFolderError` if some have been refused, after all others.
 
         Parameters
         ----------
@@ -97,48 +110,98 @@ class PlacedInFolder:
         """
         assign([str(directory)])
         below = islice(folders_below(directory), _MOST_SUB_FOLDERS)
+        refused: list[InputError] = []
         while batch := list(islice(below, _AT_ONCE)):
             try:
                 assign(batch)
             except InputError:
-                _assign_each(batch, assign)
+                refused += _assign_each(batch, assign)
+        if refused:
+            raise SubFolderError(
+                f"{len(refused)} sub-folders keep their targets; the first: "
+                f"{refused[0]}",
+                where=str(directory),
+            )
 
 
 def _assign_each(
     folders: Sequence[str], assign: Callable[[Sequence[str]], object]
-) -> None:
-    """Assign folders one by one; those that were removed meanwhile are left out."""
+) -> list[InputError]:
+    """Assign folders one by one; return why some that are there were refused."""
+    refused = []
     for folder in folders:
         try:
             assign([folder])
-        except InputError:
+        except InputError as error:
             if os.path.lexists(folder):
-                raise
+                refused.append(error)
+    return refused
 
 
 def folders_below(directory: Path) -> Iterator[str]:
-    """Return the sub-folders of a directory that belong to its owner, at any depth.
-
-    Links are not followed, nor other file systems entered. What is in a folder in which
-    other users can replace folders is left out.
-    """
+    """Return the sub-folders of a directory; see `walk_below`."""
     try:
-        top = directory.lstat()
+        top = os.open(directory, _OPEN)
     except OSError:
         return
-    waiting = [str(directory)]
-    while waiting:
-        # What cannot be read, or was removed meanwhile, is left out.
-        with suppress(OSError), os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if not entry.is_dir(follow_symlinks=False):
-                    continue
-                state = entry.stat(follow_symlinks=False)
-                if (state.st_uid, state.st_dev) != (top.st_uid, top.st_dev):
-                    continue
-                yield entry.path
-                if not state.st_mode & _OTHERS_WRITE or state.st_mode & stat.S_ISVTX:
-                    waiting.append(entry.path)
+    try:
+        for path, _ in walk_below(top):
+            yield f"{directory}/{path}"
+    finally:
+        os.close(top)
+
+
+def walk_below(
+    top: int, most_entries: int | None = None
+) -> Iterator[tuple[str, os.stat_result]]:
+    """Return the sub-folders of an open directory that belong to its owner.
+
+    Each is given by its path from there and its status. Links are not followed, nor
+    other file systems entered: each folder is opened from the one above it, so that
+    replacing one leads nowhere else. What is in a folder in which other users can
+    replace folders is left out.
+
+    Parameters
+    ----------
+    most_entries
+        Most entries that are read, also of files; None: all.
+    """
+    budget = repeat(None) if most_entries is None else repeat(None, most_entries)
+    return _walk(top, "", os.fstat(top), _DEEPEST, budget)
+
+
+def _walk(
+    folder: int, path: str, top: os.stat_result, depth: int, budget: Iterator[None]
+) -> Iterator[tuple[str, os.stat_result]]:
+    # What cannot be read, or was removed meanwhile, is left out.
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry, _ in zip(entries, budget, strict=False):
+            state = _folder_state(entry)
+            if state is None or (state.st_uid, state.st_dev) != (
+                top.st_uid,
+                top.st_dev,
+            ):
+                continue
+            yield path + entry.name, state
+            is_safe = not state.st_mode & _OTHERS_WRITE or state.st_mode & stat.S_ISVTX
+            if not is_safe or depth <= 1:
+                continue
+            with suppress(OSError):
+                inner = os.open(entry.name, _OPEN, dir_fd=folder)
+                try:
+                    if os.path.samestat(os.fstat(inner), state):
+                        below = f"{path}{entry.name}/"
+                        yield from _walk(inner, below, top, depth - 1, budget)
+                finally:
+                    os.close(inner)
+
+
+def _folder_state(entry: os.DirEntry[str]) -> os.stat_result | None:
+    """Return the status of a folder; None: another file, or it was removed."""
+    with suppress(OSError):
+        if entry.is_dir(follow_symlinks=False):
+            return entry.stat(follow_symlinks=False)
+    return None
 
 
 def call(arguments: Sequence[str], *, where: str) -> str:

@@ -16,9 +16,11 @@ from penstock.live import ending
 from penstock.live.staging.drivers import DRIVERS, driver, get_driver
 from penstock.live.staging.drivers.driver import (
     PlacedInFolder,
+    SubFolderError,
     call,
     distinct,
     folders_below,
+    walk_below,
 )
 from support.users import NEEDS_ROOT, NOBODY
 from support.waiting import until
@@ -139,6 +141,37 @@ def test_folders_of_other_users_are_left_out(tmp_path: Path) -> None:
     assert list(folders_below(tmp_path)) == []
 
 
+def test_a_folder_that_is_replaced_by_a_link_leads_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "job" / "a").mkdir(parents=True)
+    (tmp_path / "elsewhere" / "a" / "b").mkdir(parents=True)
+    walk = folders_below(tmp_path / "job")
+    assert next(walk) == str(tmp_path / "job" / "a")
+    # Both the folder of the job and the one that was just found.
+    (tmp_path / "job").rename(tmp_path / "gone")
+    (tmp_path / "job").symlink_to(tmp_path / "elsewhere")
+    assert list(walk) == []
+    walk = folders_below(tmp_path / "gone")
+    assert next(walk) == str(tmp_path / "gone" / "a")
+    (tmp_path / "gone" / "a").rmdir()
+    (tmp_path / "gone" / "a").symlink_to(tmp_path / "elsewhere" / "a")
+    assert list(walk) == []
+
+
+def test_entries_that_are_no_folders_count_for_the_limit(tmp_path: Path) -> None:
+    for number in range(50):
+        (tmp_path / f"file{number}").touch()
+        (tmp_path / f"folder{number}").mkdir()
+    before = os.listdir("/proc/self/fd")  # noqa: PTH208
+    opened = os.open(tmp_path, os.O_RDONLY)
+    assert len(list(walk_below(opened, 100))) == 50
+    assert sum(1 for _ in walk_below(opened, 0)) == 0
+    (tmp_path / "folder0" / "in").mkdir()
+    assert 0 < sum(1 for _ in walk_below(opened, 60)) <= 50
+    next(walk_below(opened))
+    os.close(opened)
+    assert os.listdir("/proc/self/fd") == before  # noqa: PTH208
+
+
 def test_a_folder_that_vanishes_costs_no_other_its_targets(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
@@ -151,12 +184,23 @@ def test_a_folder_that_vanishes_costs_no_other_its_targets(tmp_path: Path) -> No
             raise InputError("no such folder")
         assigned.extend(folders)
 
-    def refuse(folders: Sequence[str]) -> None:
-        if folders != [str(tmp_path)]:
-            raise InputError("not permitted")
-
     PlacedInFolder().assign_all(tmp_path, assign)
     names = {os.path.relpath(folder, tmp_path) for folder in assigned}
     assert names == {".", "a", "c"}
-    with pytest.raises(InputError, match="not permitted"):
-        PlacedInFolder().assign_all(tmp_path, refuse)
+
+
+def test_a_sub_folder_that_is_refused_costs_no_other_its_targets(
+    tmp_path: Path,
+) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    assigned: list[str] = []
+
+    def assign(folders: Sequence[str]) -> None:
+        if str(tmp_path / "b") in folders:
+            raise InputError("not permitted")
+        assigned.extend(os.path.relpath(folder, tmp_path) for folder in folders)
+
+    with pytest.raises(SubFolderError, match=r"1 sub-folders keep.*not permitted"):
+        PlacedInFolder().assign_all(tmp_path, assign)
+    assert sorted(assigned) == [".", "a", "c"]
