@@ -31,6 +31,9 @@ def check_together(settings: Settings) -> None:
     """Raise `InputError` if one setting of a daemon makes another one useless."""
     _check_agent(settings)
     _check_page(settings)
+    if settings.join:
+        # The rest is about the controller: with `join`, it has its usual values.
+        return
     _check_strategy(settings)
     _check_placement(settings)
     _check_targets(settings)

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from penstock.errors import InputError
@@ -126,3 +129,13 @@ def test_either_a_proxy_or_tokens_say_who_reads() -> None:
 def test_an_agent_has_no_page() -> None:
     with pytest.raises(InputError, match="web: does not go with `join`"):
         check_together(Settings(web="127.0.0.1:9480", join="tcp://here:1"))
+
+
+def test_an_agent_that_joins_does_not_import_the_strategies() -> None:
+    code = (
+        "import sys; from penstock.live.setting_checks import check_together; "
+        "from penstock.live.settings import Settings; "
+        "check_together(Settings(join='tcp://here:1')); "
+        "sys.exit('penstock.staging' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

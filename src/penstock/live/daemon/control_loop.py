@@ -254,7 +254,7 @@ class ControlLoop:
         if not self._budgets.take(user, Spending.REQUESTS, now_s):
             return False
         cost = _SEEN_JOB_COST * len(self.coordinator.seen_by(message))
-        self._budgets.spend(user, Spending.REQUESTS, now_s, cost)
+        self._budgets.charge(user, Spending.REQUESTS, now_s, cost)
         return True
 
     def _put(self, agent: str, message: FromAgent) -> None:

@@ -16,6 +16,7 @@ do not keep the daemon busy. A connection that is silent for `_TIMEOUT_S` is clo
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import socket
@@ -70,6 +71,8 @@ _LET_IN_S: Final = 0.1
 #: largest size, and the kernel reads all of it for each connection.
 _MOST_BARRED: Final = 1000
 _MOST_BARRED_OF_OWNER: Final = 500
+#: Errors that say that a list is too long for its file system.
+_TOO_LONG: Final = (errno.E2BIG, errno.ENOSPC)
 #: How long to accept nothing after connections of users who have access too often (s).
 _REFUSED_PAUSE_S: Final = 0.01
 #: How often to check that the socket file still exists (s).
@@ -129,6 +132,8 @@ class _Listener:
         self._barred_of: Counter[int] = Counter()
         #: How many users the access control list has room for, as far as is known.
         self._room = _MOST_BARRED
+        #: True if the access control list bars users who are to have access again.
+        self._is_stale = False
 
     def listen(self) -> None:
         """Create the socket file and accept connections."""
@@ -149,7 +154,7 @@ class _Listener:
         self._socket, self._inode = listener, _inode(self._path)
         self._barred.clear()
         self._barred_of.clear()
-        self._room = _MOST_BARRED
+        self._room, self._is_stale = _MOST_BARRED, False
         self._loop.add_reader(listener, self._accept, listener)
 
     def restore(self) -> None:
@@ -209,7 +214,9 @@ class _Listener:
         system has no access control lists.
         """
         until_s = self._loop.time() + _BARRED_S
-        was_empty, before = not self._barred, len(self._barred)
+        # Then `_let_in` is not under way.
+        was_empty = not self._barred and not self._is_stale
+        before = len(self._barred)
         are_all_barred = True
         for user in users:
             owner = self._connections.budgets.owner(user)
@@ -221,8 +228,10 @@ class _Listener:
                 self._barred[user] = until_s
                 self._barred_of[owner] += 1
             are_all_barred = are_all_barred and user in self._barred
-        if len(self._barred) > before and not self._set_access():
+        if len(self._barred) > before and (error := self._set_access()):
             self._forget_last(len(self._barred) - before)
+            if error in _TOO_LONG and self._barred:
+                self._room = len(self._barred)
             are_all_barred = False
         if self._barred and was_empty:
             self._loop.call_later(_BARRED_S, self._let_in)
@@ -234,29 +243,30 @@ class _Listener:
         ended = [user for user, until_s in self._barred.items() if until_s <= now_s]
         for user in ended:
             self._forget(user)
-        if ended:
-            self._set_access()
-        if self._barred:
+        if ended or self._is_stale:
+            self._is_stale = bool(self._set_access())
+        if not self._barred:
+            self._room = _MOST_BARRED
+        if self._barred or self._is_stale:
             self._loop.call_later(_LET_IN_S, self._let_in)
 
     def _forget_last(self, count: int) -> None:
-        """Forget the last users who were barred; the list has no room for them."""
+        """Forget the last users who were barred; the list does not name them."""
         for user in list(self._barred)[-count:]:
             self._forget(user)
-        self._room = len(self._barred)
 
     def _forget(self, user: int) -> None:
         del self._barred[user]
         self._barred_of[self._connections.budgets.owner(user)] -= 1
 
-    def _set_access(self) -> bool:
-        """Write the access control list; return False if that fails."""
+    def _set_access(self) -> int:
+        """Write the access control list; return the number of an error, or 0."""
         access = _access_list(sorted(self._barred))
         try:
             os.setxattr(self._path, "system.posix_acl_access", access)
-        except OSError:
-            return False
-        return True
+        except OSError as error:
+            return error.errno or errno.EIO
+        return 0
 
 
 def _access_list(barred: list[int]) -> bytes:

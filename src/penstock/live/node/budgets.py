@@ -183,13 +183,17 @@ class Budgets:
         self, user: int, what: Spending, now_s: float, amount: float = 1.0
     ) -> float:
         """Let a user spend `amount`; return how long to wait for it (s)."""
-        if is_operator(user):
-            return 0.0
-        bucket = self._bucket(user, what)
-        bucket.spend(now_s, amount)
-        if wait_s := bucket.wait_s(now_s):
+        self.charge(user, what, now_s, amount)
+        if wait_s := self.debt_s(user, what, now_s):
             self.refuse(user, what, now_s)
         return wait_s
+
+    def charge(
+        self, user: int, what: Spending, now_s: float, amount: float = 1.0
+    ) -> None:
+        """Let a user pay for what is done in any case: nothing is refused."""
+        if not is_operator(user):
+            self._bucket(user, what).spend(now_s, amount)
 
     def debt_s(self, user: int, what: Spending, now_s: float) -> float:
         """Return how long a user has to wait who has spent too much; else 0 (s)."""

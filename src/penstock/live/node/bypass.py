@@ -97,8 +97,9 @@ class WrittenBytes:
                 self.is_complete = False
             else:
                 measured[pid], starts[pid] = counted, start
+        still_there = measured.keys() - ended.keys()
         for pid, counted in ended.items():
-            if not self._counts_in_parent(pid, measured.keys() - ended.keys()):
+            if not self._counts_in_parent(pid, still_there):
                 self._ended = self._ended.plus(counted)
         self._forget_ended(measured)
         self._by_process, self._parents, self._starts = measured, parents, starts

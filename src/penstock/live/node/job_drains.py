@@ -45,7 +45,8 @@ class JobDrains:
     def sweep(self, job: LocalJob, now_s: float) -> None:
         """Drain what a job that is over has left."""
         if leftovers := job.leftovers():
-            self._may_drain(job, now_s)
+            # In any case: what is left must be drained.
+            self._budgets.charge(job.note.user, Spending.DRAINS, now_s)
             self.sweeper.sweep(leftovers)
 
     def merge_living(self, job: LocalJob) -> None:

@@ -299,6 +299,39 @@ def test_a_list_that_is_too_long_bars_those_for_whom_it_has_room(barring: Any) -
     assert [len(users) for users in lists] == [400, 0]
 
 
+def test_a_list_that_cannot_be_written_for_a_moment_is_written_later(
+    barring: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, failures = os.setxattr, [errno.EIO]
+
+    def set_list(*arguments: Any) -> None:
+        if failures:
+            raise OSError(failures.pop(), "for a moment")
+        write(*arguments)
+
+    monkeypatch.setattr(os, "setxattr", set_list)
+
+    async def act(listener: agent_socket._Listener) -> None:
+        assert not listener._bar([100_000])
+        # This was no sign of a list that is too long.
+        assert listener._bar([100_000, 200_000])
+        failures.extend([errno.EIO] * 3)
+        await until_async(lambda: not listener._barred and not listener._is_stale)
+
+    assert barring(act) == [{100_000, 200_000}, set()]
+
+
+def test_after_a_list_that_was_too_long_there_is_room_again(barring: Any) -> None:
+    async def act(listener: agent_socket._Listener) -> None:
+        assert listener._bar(range(100_000, 100_400))
+        assert not listener._bar(range(200_000, 200_400))
+        await until_async(lambda: not listener._barred)
+        assert listener._bar(range(200_000, 200_450))
+        await until_async(lambda: not listener._barred)
+
+    assert [len(users) for users in barring(act)] == [400, 0, 450, 0]
+
+
 def test_connections_that_the_kernel_does_not_refuse_are_paced(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

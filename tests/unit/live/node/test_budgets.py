@@ -125,3 +125,10 @@ def test_a_message_that_costs_much_makes_its_user_wait() -> None:
     assert budgets.spend(A, Spending.MESSAGES, 0.0, 50.0) == pytest.approx(0.5)
     assert budgets.debt_s(A, Spending.MESSAGES, 0.25) == pytest.approx(0.25)
     assert budgets.debt_s(B, Spending.MESSAGES, 0.25) == 0.0
+
+
+def test_what_is_done_in_any_case_is_charged_and_not_called_refused() -> None:
+    budgets = Budgets(4096)
+    budgets.charge(65_001, Spending.DRAINS, 0.0, 60.0)
+    assert budgets.debt_s(65_001, Spending.DRAINS, 0.0) > 0.0
+    assert budgets.throttled(0.0) == []
