@@ -165,11 +165,11 @@ struct inode *driver_folder_new(void)
 }
 
 double driver_operations_charge(struct operations *operations, int application,
-                                struct inode *folder, struct inode *second)
+                                struct inode *folder, struct inode *second,
+                                bool of_mount, bool *is_shared)
 {
-    bool is_shared;
-    struct inode *const locked[MAX_LOCKED] = {folder, second};
-    return operations_charge(operations, application, locked, driver_now_s, &is_shared);
+    struct locks locks = {.inodes = {folder, second}, .of_mount = of_mount};
+    return operations_charge(operations, application, &locks, driver_now_s, is_shared);
 }
 
 /* --- Inodes ----------------------------------------------------------------------- */
@@ -194,6 +194,42 @@ void driver_inodes_path(struct inodes *inodes, struct inode *inode, const char *
                         char *path, size_t size)
 {
     inodes_path(inodes, inode, name, path, size);
+}
+
+/* A table of a folder that keeps so many descriptors, unless they are needed. */
+struct inodes *driver_inodes_of(const char *folder, size_t max_fds)
+{
+    struct inodes *inodes = calloc(1, sizeof(*inodes));
+    inodes_init(inodes, open(folder, O_PATH | O_CLOEXEC), max_fds);
+    return inodes;
+}
+
+void driver_inodes_free(struct inodes *inodes)
+{
+    inodes_free(inodes);
+    free(inodes);
+}
+
+size_t driver_inodes_fds(const struct inodes *inodes)
+{
+    return inodes->fds;
+}
+
+struct inode *driver_inodes_look_up(struct inodes *inodes, const char *name)
+{
+    struct stat status;
+    if (fstatat(inodes->root.fd, name, &status, AT_SYMLINK_NOFOLLOW))
+        return NULL;
+    return inodes_look_up(inodes, &inodes->root, name, &status);
+}
+
+/* Return true if there is a descriptor for this inode. */
+bool driver_inodes_use(struct inodes *inodes, struct inode *inode)
+{
+    if (inodes_use(inodes, inode) < 0)
+        return false;
+    inodes_done(inodes, inode);
+    return true;
 }
 
 /* --- Open files ------------------------------------------------------------------- */

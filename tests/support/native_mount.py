@@ -64,10 +64,18 @@ def driver() -> ctypes.CDLL:
         "meter_read": (None, c_void_p, c_void_p),
         "operations_new": (c_void_p, c_int, c_double),
         "folder_new": (c_void_p,),
-        "operations_charge": (c_double, c_void_p, c_int, c_void_p, c_void_p),
+        "operations_charge": (
+            *(c_double, c_void_p, c_int, c_void_p, c_void_p, c_bool),
+            ctypes.POINTER(c_bool),
+        ),
         "inodes_new": (c_void_p,),
         "inodes_add": (c_void_p, c_void_p, c_void_p, c_char_p, c_uint64),
         "inodes_path": (None, c_void_p, c_void_p, c_char_p, c_char_p, c_size_t),
+        "inodes_of": (c_void_p, c_char_p, c_size_t),
+        "inodes_free": (None, c_void_p),
+        "inodes_fds": (c_size_t, c_void_p),
+        "inodes_look_up": (c_void_p, c_void_p, c_char_p),
+        "inodes_use": (c_bool, c_void_p, c_void_p),
         "io_begin": (c_int,),
         "read_request": (c_int, c_int),
         "answer_at": (None, c_int, c_uint64, c_double),
@@ -78,9 +86,18 @@ def driver() -> ctypes.CDLL:
     for name, (result, *parameters) in functions.items():
         function = getattr(library, f"driver_{name}")
         function.restype, function.argtypes = result, parameters
-    for name in ("gate_dispatch", "gate_close"):
+    plain: dict[str, tuple[Any, ...]] = {
+        "gate_dispatch": (None, c_void_p),
+        "gate_close": (None, c_void_p),
+        "inodes_before_open": (c_uint64, c_void_p),
+        "inodes_opened": (None, c_void_p, c_void_p, c_int, c_uint64),
+        "inodes_closed": (None, c_void_p, c_void_p),
+        "inodes_begin_change": (None, c_void_p),
+        "inodes_end_change": (None, c_void_p),
+    }
+    for name, (result, *parameters) in plain.items():
         function = getattr(library, name)
-        function.restype, function.argtypes = None, [c_void_p]
+        function.restype, function.argtypes = result, parameters
     return library
 
 

@@ -40,24 +40,56 @@ while True:
     count += 1
     os.pwrite(log, b"%10d" % count, 0)
 """
+#: Renames files between two folders until it is killed: each thread its own file.
+RENAMER = """
+import os, sys
+from threading import Thread
+
+def rename(number):
+    folders = [f"{sys.argv[1]}/{name}" for name in "ab"]
+    os.close(os.open(f"{folders[0]}/{number}", os.O_CREAT))
+    while True:
+        os.rename(f"{folders[0]}/{number}", f"{folders[1]}/{number}")
+        folders.reverse()
+        done.write(b".")
+
+done = open(sys.argv[2], "ab", buffering=0)
+for n in range(int(sys.argv[3])):
+    Thread(target=rename, args=[n]).start()
+"""
 
 
-def limited(mount: Mounting, tmp_path: Path) -> Mounted:
-    (tmp_path / "slo.toml").write_text(SLO_FILE)
+def limited(mount: Mounting, tmp_path: Path, rate: str = "40/s") -> Mounted:
+    (tmp_path / "slo.toml").write_text(SLO_FILE.replace("40/s", rate))
     return mount("--slo", str(tmp_path / "slo.toml"))
 
 
 @contextmanager
 def creator(folder: Path, log: Path, *, slow: bool) -> Iterator[None]:
     """Run a program that creates files; its name decides its application."""
+    with program(CREATOR, str(folder), str(log), slow=slow):
+        until(lambda: count(log) > 0)
+        yield
+
+
+@contextmanager
+def renamer(folder: Path, log: Path, *, slow: bool, threads: int = 1) -> Iterator[None]:
+    """Run a program that renames files; it writes a byte for each renaming."""
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+    with program(RENAMER, str(folder), str(log), str(threads), slow=slow):
+        until(lambda: log.exists() and log.stat().st_size > 0)
+        yield
+
+
+@contextmanager
+def program(text: str, *arguments: str, slow: bool) -> Iterator[None]:
     rename = "import ctypes; ctypes.CDLL(None).prctl(15, b'slow-program', 0, 0, 0)\n"
-    text = (rename if slow else "") + CREATOR
     process = subprocess.Popen(
-        [sys.executable, "-c", text, str(folder), str(log)],
+        [sys.executable, "-c", (rename if slow else "") + text, *arguments],
         stderr=subprocess.DEVNULL,
     )
     try:
-        until(lambda: count(log) > 0)
         yield
     finally:
         process.kill()
@@ -94,6 +126,20 @@ def test_a_folder_that_others_use_does_not_make_them_wait(
         took_s = time.monotonic() - begin_s
     # If it waited for the other, it would create at most one file per turn of 1/40 s.
     assert took_s < 400 / 40
+
+
+def test_renamings_between_folders_do_not_make_those_of_others_wait(
+    mount: Mounting, tmp_path: Path
+) -> None:
+    """The kernel lets one of them at a mount go at a time."""
+    mounted = limited(mount, tmp_path, rate="20/s")
+    logs = tmp_path / "slow.log", tmp_path / "free.log"
+    with (
+        renamer(mounted.point / "one", logs[0], slow=True, threads=10),
+        renamer(mounted.point / "two", logs[1], slow=False),
+    ):
+        # If it waited, almost each would wait for seconds.
+        until(lambda: logs[1].stat().st_size >= 1000, 100.0)
 
 
 def operations(mounted: Mounted, name: str) -> int:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from penstock.mount import job_lookups, rules
-from penstock.mount.job_lookups import MOST_LOOKS, JobLookups
+from penstock.mount.job_lookups import MOST_LOOKS, MOST_LOOKS_OF_ALL, JobLookups
 from penstock.mount.rules import FileOpener, Rule
 from support.waiting import LIMIT_S, until
 
@@ -37,6 +39,30 @@ def test_a_look_that_hangs_finds_nothing_in_time(
     answers.set()
     until(lambda: lookups.names(SOME, lambda: ["job"]) == ["job"])
     assert lookups._under_way[OTHER] == 0
+
+
+@pytest.mark.parametrize(
+    ("owner_of", "most"),
+    [(lambda _: SOME, MOST_LOOKS), (lambda user: user, MOST_LOOKS_OF_ALL)],
+    ids=["one owner", "many owners"],
+)
+def test_many_user_ids_do_not_have_more_looks_that_hang(
+    monkeypatch: pytest.MonkeyPatch, owner_of: Callable[[int], int], most: int
+) -> None:
+    monkeypatch.setattr(job_lookups, "_ANSWER_S", 0.01)
+    answers, begun = threading.Event(), itertools.count()
+
+    def hang() -> list[str]:
+        next(begun)
+        answers.wait(LIMIT_S)
+        return []
+
+    lookups = JobLookups(owner_of)
+    for user in range(2 * MOST_LOOKS_OF_ALL):
+        lookups.names(user, hang)
+    answers.set()
+    until(lambda: not lookups._under_way)
+    assert next(begun) == most
 
 
 def test_an_error_of_a_look_is_passed_on() -> None:

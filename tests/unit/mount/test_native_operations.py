@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from ctypes import byref, c_bool
+
 import pytest
 
 from support.native_mount import driver, set_time
@@ -21,12 +23,17 @@ class Operations:
         application: int = LIMITED,
         folder: int | None = None,
         second: int | None = None,
+        *,
+        of_mount: bool = False,
     ) -> float:
         """Return how long the answer is delayed (s)."""
         set_time(now)
+        is_shared = c_bool()
         due_s: float = driver().driver_operations_charge(
-            self._operations, application, folder, second
+            *(self._operations, application, folder, second),
+            *(of_mount, byref(is_shared)),
         )
+        self.is_shared = is_shared.value
         return max(0.0, due_s - now)
 
 
@@ -98,3 +105,28 @@ def test_a_renaming_does_not_wait_if_others_use_either_of_its_folders() -> None:
     for folders in ((own, shared), (shared, own)):
         delays = [operations.charge(100.0, LIMITED, *folders) for _ in range(5)]
         assert delays == [0.0] * 5
+
+
+def test_a_renaming_between_own_folders_does_not_hold_up_those_of_others() -> None:
+    """The kernel lets one renaming between folders of a mount go at a time."""
+    operations = Operations()
+    own = driver().driver_folder_new(), driver().driver_folder_new()
+    delays = []
+    for _ in range(20):
+        delays.append(operations.charge(100.0, LIMITED, *own, of_mount=True))
+        assert operations.is_shared
+        # The next renaming would wait for the lock of its folder.
+        delays += [operations.charge(100.0, LIMITED, folder) for folder in own]
+    assert delays == [0.0] * 60
+    # The next request without a lock pays for all of them.
+    assert operations.charge(100.0) == pytest.approx(60 / RATE, abs=0.021)
+    assert not operations.is_shared
+
+
+def test_a_lock_of_own_folders_is_not_shared() -> None:
+    operations = Operations()
+    own = driver().driver_folder_new(), driver().driver_folder_new()
+    for _ in range(20):
+        last = operations.charge(100.0, LIMITED, *own)
+    assert last == pytest.approx(1.0)
+    assert not operations.is_shared

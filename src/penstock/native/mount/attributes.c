@@ -33,7 +33,8 @@ static void get_attributes(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info
     struct mount *mount = mount_of(req);
     struct inode *inode = inode_of(mount, ino);
     struct stat status;
-    if (begin_operation(req, OPERATION_getattr, inode, NULL, false) < 0)
+    /* The kernel asks for the permissions of a folder while it is locked, too. */
+    if (begin_operation(req, OPERATION_getattr, inode, NULL, S_ISDIR(inode->type)) < 0)
         return;
     int error;
     if (info && info->fh) {

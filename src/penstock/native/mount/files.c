@@ -21,9 +21,9 @@
 /* --- Opening and closing ---------------------------------------------------------- */
 
 /* Return a new open file; `flags` are those of open(), `before` is from
- * inodes_before_open(). The kernel reads ahead for
- * programs that use the mount. If it did so below the mount as well, the storage would
- * serve reads that no scheduler has seen. */
+ * inodes_before_open(). The kernel reads ahead for programs that use the mount. If it
+ * did so below the mount as well, the storage would serve reads that no scheduler has
+ * seen. */
 static struct open_file *new_file(fuse_req_t req, int fd, int flags,
                                   struct inode *inode, int application, uint64_t before)
 {

@@ -359,6 +359,10 @@ int inodes_use(struct inodes *table, struct inode *inode)
     inode->users++;
     inode->used = true;
     int fd = inode->fd;
+    /* Before the file is opened: otherwise it would fail, and close nothing, once this
+     * process has too many descriptors. */
+    if (fd < 0)
+        close_unused(table);
     unlock(table);
     if (fd >= 0)
         return fd;
@@ -370,7 +374,6 @@ int inodes_use(struct inodes *table, struct inode *inode)
         close_later(fd);
         fd = inode->fd;
     } else {
-        close_unused(table);
         inode->fd = fd;
         add_to_ring(table, inode);
     }
@@ -457,6 +460,7 @@ static void keep_reachable(struct inodes *table, struct inode *inode, int file)
     if (inode->fd >= 0) {
         close_later(fd);
     } else {
+        close_unused(table);
         inode->fd = fd;
         add_to_ring(table, inode);
     }
@@ -473,10 +477,14 @@ void inodes_opened(struct inodes *table, struct inode *inode, int file, uint64_t
     pthread_mutex_lock(&table->mutex);
     inode->opens++;
     /* A change of a name that began earlier did not see that the file is open. */
-    bool may_be_lost = inode->fd < 0 && (atomic_load(&table->changing) ||
-                                         atomic_load(&table->changed) != before);
+    bool may_still_go = atomic_load(&table->changing);
+    bool may_be_gone = atomic_load(&table->changed) != before;
+    bool has_fd = inode->fd >= 0;
     unlock(table);
-    if (may_be_lost)
+    if (has_fd || !(may_still_go || may_be_gone))
+        return;
+    struct stat status;
+    if (may_still_go || stat_at_place(table, inode, &status))
         keep_reachable(table, inode, file);
 }
 

@@ -117,7 +117,7 @@ static int resume(fuse_req_t req, const struct passage *passage)
 }
 
 static int begin_with_locks(fuse_req_t req, enum operation number, struct inode *inode,
-                            const char *name, struct inode *const locked[MAX_LOCKED])
+                            const char *name, const struct locks *locks)
 {
     struct mount *mount = mount_of(req);
     if (present_request.operation)
@@ -134,7 +134,7 @@ static int begin_with_locks(fuse_req_t req, enum operation number, struct inode 
                                context->pid, context->uid);
     bool is_shared;
     present_request.answer_at_s = operations_charge(&mount->operations, application,
-                                                    locked, gate_now(), &is_shared);
+                                                    locks, gate_now(), &is_shared);
     if (!may_go(mount, application, is_shared)) {
         fuse_reply_none(req);
         return -1;
@@ -147,15 +147,17 @@ static int begin_with_locks(fuse_req_t req, enum operation number, struct inode 
 int begin_operation(fuse_req_t req, enum operation number, struct inode *inode,
                     const char *name, bool locked)
 {
-    struct inode *const held[MAX_LOCKED] = {locked ? inode : NULL, NULL};
-    return begin_with_locks(req, number, inode, name, held);
+    struct locks locks = {.inodes = {locked ? inode : NULL}};
+    return begin_with_locks(req, number, inode, name, &locks);
 }
 
 int begin_operation_in_two(fuse_req_t req, enum operation number, struct inode *inode,
                            const char *name, struct inode *second)
 {
-    struct inode *const held[MAX_LOCKED] = {inode, second};
-    return begin_with_locks(req, number, inode, name, held);
+    /* For a renaming the second inode is another folder. */
+    struct locks locks = {.inodes = {inode, second},
+                          .of_mount = number == OPERATION_rename && second};
+    return begin_with_locks(req, number, inode, name, &locks);
 }
 
 int end_operation(uint64_t unique)

@@ -29,18 +29,20 @@ static double take_turn(struct operation_limit *limit, double now_s, double late
 }
 
 double operations_charge(struct operations *operations, int application,
-                         struct inode *const locked[MAX_LOCKED], double now_s,
-                         bool *is_shared)
+                         const struct locks *locks, double now_s, bool *is_shared)
 {
     struct operation_limit *limit = &operations->limits[application];
     double answer_s = 0.0, latest_s = INFINITY;
-    *is_shared = false;
+    *is_shared = locks->of_mount;
     pthread_mutex_lock(&operations->mutex);
     limit->count++;
     for (int i = 0; i < MAX_LOCKED; i++) {
-        if (locked[i]) {
+        if (locks->inodes[i]) {
             latest_s = now_s + OPERATIONS_LOCKED_S;
-            *is_shared |= use_folder(locked[i], application, now_s);
+            *is_shared |= use_folder(locks->inodes[i], application, now_s);
+            /* Such a renaming waits for locks of its folders, and all others for it. */
+            if (locks->of_mount)
+                locks->inodes[i]->shared_s = now_s;
         }
     }
     if (limit->rate > 0.0)

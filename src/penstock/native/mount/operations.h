@@ -7,13 +7,18 @@
  * application is ahead of its limit, the answer is sent later (replies.c), and the
  * program waits for it.
  *
- * Meanwhile the kernel may hold locks of one or two folders, for all applications. So
- * the answer is not delayed if another application has used one of these folders during
- * the last OPERATIONS_SHARED_S seconds, and for OPERATIONS_LOCKED_S seconds at most if
- * none has: one may come meanwhile. A request that is answered before its turn is
- * counted, and the application pays for it with its next request that no lock is held
- * for. Such a debt is at most OPERATIONS_DEBT_S seconds. Requests that wait for their
- * turn are never answered before it, however many there are.
+ * Meanwhile the kernel may hold locks, for all applications: of one or two inodes, and
+ * for a renaming between folders one lock that all such renamings of the mount need. So
+ * the answer is not delayed for a renaming between folders, nor if during the last
+ * OPERATIONS_SHARED_S seconds one of the folders was in such a renaming or was used by
+ * another application. It is delayed for OPERATIONS_LOCKED_S seconds at most if not:
+ * others may come meanwhile.
+ *
+ * A request that is answered before its turn is counted, and the application pays for
+ * it with its next request that no lock is held for. Such a debt is at most
+ * OPERATIONS_DEBT_S seconds: further requests that do not wait for their turn take no
+ * turn. Requests for which no lock is held are never answered before their turn,
+ * however many there are.
  */
 #ifndef PENSTOCK_OPERATIONS_H
 #define PENSTOCK_OPERATIONS_H
@@ -41,11 +46,15 @@ struct operations {
     struct operation_limit limits[MAX_APPLICATIONS];
 };
 
-/* Count a request, and return when it may be answered (0: now). `locked` are the inodes
- * that the kernel has locked meanwhile, or NULL; `is_shared` says whether another
- * application uses one of them, too. */
+/* What the kernel locks until a request is answered. */
+struct locks {
+    struct inode *inodes[MAX_LOCKED]; /* or NULL */
+    bool of_mount;                    /* the lock of all renamings between folders */
+};
+
+/* Count a request, and return when it may be answered (0: now). `is_shared` says
+ * whether another application may wait for the same locks. */
 double operations_charge(struct operations *operations, int application,
-                         struct inode *const locked[MAX_LOCKED], double now_s,
-                         bool *is_shared);
+                         const struct locks *locks, double now_s, bool *is_shared);
 
 #endif
